@@ -8,6 +8,7 @@ from types import TracebackType
 
 from memory_app.db.db import transaction
 from memory_app.errors import Misconfigured, NotFound
+from memory_app.facade.events import Events
 from memory_app.facade.jobs import Jobs
 from memory_app.facade.memories import Memories
 from memory_app.facade.operations import Operations
@@ -23,7 +24,7 @@ from memory_app.tenancy.rows import keys
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryApp(Turns, Recall, Memories, People, Jobs, Transfer, Operations):
+class MemoryApp(Turns, Recall, Memories, People, Jobs, Transfer, Events, Operations):
     """The verbs of one tenant. Make it with `connect`, after a fork; close it, or use it with ``with``."""
 
     @classmethod

@@ -532,6 +532,20 @@ class Schedule(_Section):
         return intervals
 
 
+class Events(_Section):
+    look_seconds: float = Field(1, gt=0, le=60, description="Pause between two looks for a stream of events.")
+    heartbeat_seconds: float = Field(
+        15, gt=0, description="A stream that has nothing to say for this long sends an empty line."
+    )
+    stream_seconds: float = Field(
+        3_600, gt=0, description="A stream is ended after this; its client connects anew and goes on."
+    )
+    key_streams: int = Field(
+        8, ge=1, description="Streams of a key in a process above which new ones get 429."
+    )
+    streams: int = Field(200, ge=1, description="The same for all keys together.")
+
+
 class Erasure(_Section):
     secret: SecretStr | None = Field(
         None,
@@ -633,6 +647,7 @@ class Settings(BaseSettings):
     sleep: Sleep = Sleep()
     ending: Ending = Ending()
     schedule: Schedule = Schedule()
+    events: Events = Events()
     erasure: Erasure = Erasure()
     log: Log = Log()
     tracing: Tracing = Tracing()

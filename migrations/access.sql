@@ -260,6 +260,92 @@ BEGIN
 END
 $$;
 
+-- In which transaction a turn, a memory or a run changed (see memory_app/events), written in the same row version: no
+-- writer can leave it out. An insert that names the transaction is a move between shards, and tells nobody anything.
+CREATE OR REPLACE FUNCTION number_turn() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    number CONSTANT bigint := public.xact_number();
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        NEW.accepted_xact := number;
+    END IF;
+    IF NEW.indexed_at IS NOT NULL AND (TG_OP = 'INSERT' OR OLD.indexed_at IS NULL) THEN
+        NEW.indexed_xact := number;
+    END IF;
+    IF NEW.extracted_at IS NULL AND NEW.failed_at IS NULL THEN
+        NEW.settled_xact := NULL;
+    ELSIF TG_OP = 'INSERT' OR NEW.extracted_at IS DISTINCT FROM OLD.extracted_at
+            OR NEW.failed_at IS DISTINCT FROM OLD.failed_at THEN
+        NEW.settled_xact := number;
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION number_memory() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        NEW.stored_xact := public.xact_number();
+    ELSE
+        NEW.altered_xact := public.xact_number();
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION number_run() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.finished_xact := public.xact_number();
+    RETURN NEW;
+END
+$$;
+
+DO $$
+DECLARE
+    entry record;
+    definition text;
+BEGIN
+    FOR entry IN
+        SELECT * FROM (VALUES
+            ('turns', 'number_turn', 'INSERT', 'number_turn', 'new.accepted_xact IS NULL'),
+            ('turns', 'number_turn_stage', 'UPDATE', 'number_turn',
+                'old.indexed_at IS DISTINCT FROM new.indexed_at OR old.extracted_at IS DISTINCT FROM new.extracted_at '
+                'OR old.failed_at IS DISTINCT FROM new.failed_at'),
+            ('memories', 'number_memory', 'INSERT', 'number_memory', 'new.stored_xact IS NULL'),
+            ('memories', 'number_memory_change', 'UPDATE', 'number_memory',
+                'old.retired_at IS DISTINCT FROM new.retired_at OR old.valid_until IS DISTINCT FROM new.valid_until '
+                'OR old.pinned IS DISTINCT FROM new.pinned OR old.importance IS DISTINCT FROM new.importance'),
+            ('runs', 'number_run', 'INSERT', 'number_run',
+                'new.finished_at IS NOT NULL AND new.finished_xact IS NULL'),
+            ('runs', 'number_run_end', 'UPDATE', 'number_run',
+                'old.finished_at IS DISTINCT FROM new.finished_at OR '
+                '(old.report ->> ''undone_at''::text) IS DISTINCT FROM (new.report ->> ''undone_at''::text)')
+        ) AS listed(relation, name, event, function, condition)
+    LOOP
+        definition := format('CREATE TRIGGER %I BEFORE %s ON %I FOR EACH ROW WHEN (%s) EXECUTE FUNCTION %I()',
+                             entry.name, entry.event, entry.relation, entry.condition, entry.function);
+        CONTINUE WHEN EXISTS (
+            SELECT FROM pg_trigger t
+            WHERE t.tgrelid = entry.relation::regclass AND t.tgname = entry.name AND t.tgenabled = 'O'
+              AND pg_get_triggerdef(t.oid, true) = definition);
+        EXECUTE format('DROP TRIGGER IF EXISTS %I ON %I', entry.name, entry.relation);
+        EXECUTE definition;
+    END LOOP;
+END
+$$;
+
+-- Restored into another cluster, the rows hold numbers of transactions that it has perhaps not come to.
+DO $$
+DECLARE
+    cluster CONSTANT text := (SELECT system_identifier::text FROM pg_control_system());
+BEGIN
+    IF obj_description('public.xact_offset()'::regprocedure, 'pg_proc') IS DISTINCT FROM cluster THEN
+        PERFORM public.xact_renumber();
+        EXECUTE format('COMMENT ON FUNCTION public.xact_offset() IS %L', cluster);
+    END IF;
+END
+$$;
+
 -- Whose key is this? No row for an unknown, revoked or expired one.
 CREATE OR REPLACE FUNCTION authenticate(key_digest bytea)
 RETURNS TABLE (key_id bigint, tenant_id bigint, tenant_name text, rights text[], agent_name text, user_name text,

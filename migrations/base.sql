@@ -46,3 +46,73 @@ BEGIN
     $body$, current_schema(), lpad(to_hex(coalesce(nullif(current_setting('memory.shard', true), ''), '0')::integer), 3, '0') || '-8');
 END
 $$;
+
+-- Numbers of transactions, by which memory_app/events tells the order of changes, all in schema public: the shards of a
+-- database have one order.
+--   xact_number()    that of this transaction
+--   xact_horizon()   all with a smaller number are over, and what they changed is seen
+--   xact_epoch()     another text whenever numbers may mean something else than before: in another cluster, in a restored
+--                    database, after a standby took over
+--   xact_offset()    what is added to the numbers of the cluster. A dump that is restored into a younger cluster holds
+--                    larger numbers than that has come to.
+--   xact_renumber()  raises the offset above the numbers of all rows
+DO $$
+BEGIN
+    IF to_regprocedure('public.xact_offset()') IS NULL THEN
+        CREATE FUNCTION public.xact_offset() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT 0::bigint';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION public.xact_number() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT pg_catalog.pg_current_xact_id()::text::bigint + public.xact_offset()
+$$;
+
+CREATE OR REPLACE FUNCTION public.xact_horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::text::bigint + public.xact_offset()
+$$;
+
+CREATE OR REPLACE FUNCTION public.xact_epoch() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT left(md5(concat_ws(':', s.system_identifier,
+        -- The timeline: the first part of the name of a WAL file.
+        left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+        (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()),
+        to_regclass('public.turns')::oid)), 8)
+    FROM pg_control_system() s
+$$;
+
+CREATE OR REPLACE FUNCTION public.xact_renumber() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    place regnamespace;
+    tenant bigint;
+    newest bigint;
+    largest bigint := 0;
+    current bigint;
+BEGIN
+    -- Tenant by tenant, as the indexes and row-level security have it. A shard that has no numbers yet is left out.
+    FOR place, tenant IN
+        SELECT c.relnamespace::regnamespace, t.id FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'settled_xact' AND NOT a.attisdropped
+        CROSS JOIN public.tenants t
+        WHERE c.relname = 'turns' AND (c.relnamespace = 'public'::regnamespace OR c.relnamespace::regnamespace::text ~ '^shard_\d{4}$')
+    LOOP
+        PERFORM set_config('memory.tenant', tenant::text, true);
+        EXECUTE format('SELECT greatest(
+            (SELECT max(accepted_xact) FROM %1$s.turns WHERE tenant_id = $1),
+            (SELECT max(indexed_xact) FROM %1$s.turns WHERE tenant_id = $1),
+            (SELECT max(settled_xact) FROM %1$s.turns WHERE tenant_id = $1),
+            (SELECT max(stored_xact) FROM %1$s.memories WHERE tenant_id = $1),
+            (SELECT max(altered_xact) FROM %1$s.memories WHERE tenant_id = $1),
+            (SELECT max(created_xact) FROM %1$s.runs WHERE tenant_id = $1 AND name <> ''extract''),
+            (SELECT max(finished_xact) FROM %1$s.runs WHERE tenant_id = $1 AND name <> ''extract''),
+            (SELECT max(created_xact) FROM %1$s.erasures WHERE tenant_id = $1))', place) INTO newest USING tenant;
+        largest := greatest(largest, newest);
+    END LOOP;
+    PERFORM set_config('memory.tenant', '', true);
+    current := public.xact_number();
+    IF largest >= current THEN
+        EXECUTE format('CREATE OR REPLACE FUNCTION public.xact_offset() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE '
+                       'AS ''SELECT %s::bigint''', public.xact_offset() + largest - current + 1);
+    END IF;
+END
+$$;

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import httpx2
 
+from memory_app.client import events as event_calls
 from memory_app.client import jobs as job_calls
 from memory_app.client import memories as memory_calls
 from memory_app.client import operations as operation_calls
@@ -31,7 +32,8 @@ from memory_app.client.wire import (
     request_of,
     timeout_of,
 )
-from memory_app.errors import MemoryAppError
+from memory_app.errors import MemoryAppError, Transient
+from memory_app.events.answers import EventAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -161,6 +163,8 @@ class AsyncMemoryClient:
     checkpoints = _sent(transfer_calls.checkpoints)
     read_checkpoint = _sent(transfer_calls.read_checkpoint)
 
+    event_page = _sent(event_calls.event_page)
+
     tools = _sent(operation_calls.tools)
     call_tool = _sent(operation_calls.call_tool)
     trace = _sent(operation_calls.trace)
@@ -173,6 +177,26 @@ class AsyncMemoryClient:
     revoke_key = _sent(operation_calls.revoke_key)
     limits = _sent(operation_calls.limits)
     limit_key = _sent(operation_calls.limit_key)
+
+    async def events(
+        self,
+        *,
+        after: str | None = None,
+        types: str | None = None,
+        agent: str | None = None,
+        user: str | None = None,
+    ) -> AsyncIterator[EventAnswer]:
+        """Events as they come, without an end; goes on where it was when the server was away. Keep the ``id`` of the
+        last one that you are done with, and begin after it the next time."""
+        following = event_calls.Following(after, types, agent, user)
+        while True:
+            try:
+                page = await self.send(following.call())
+            except Transient as error:
+                await asyncio.sleep(following.pause(error))
+                continue
+            for event in following.read(page):
+                yield event
 
     async def export_lines(
         self, *, agent: str | None = None, user: str | None = None, with_vectors: bool = False

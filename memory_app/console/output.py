@@ -45,6 +45,11 @@ def as_json(value: Any) -> str:
     return json.dumps(value, default=_plain, ensure_ascii=False, indent=2)
 
 
+def line_of(value: Any) -> str:
+    """Return the same in one line."""
+    return json.dumps(value, default=_plain, ensure_ascii=False)
+
+
 def write_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table; None is shown as nothing. What people said is never taken for markup."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")

@@ -234,6 +234,14 @@ def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
 
 
 @contextmanager
+def one_state(engine: Engine, tenant_id: int) -> Iterator[Connection]:
+    """A short transaction that only reads, and whose statements all see one state of the tenant. Raises as
+    `transaction`."""
+    with _opened(engine, tenant_id, first=(_STEADY,)) as connection:
+        yield connection
+
+
+@contextmanager
 def _opened(engine: Engine, tenant_id: int | None, *, first: Sequence[TextClause]) -> Iterator[Connection]:
     """``first`` are statements that come before the tenant is set: an isolation level must be named before the first
     query, and setting the tenant is one."""

@@ -78,6 +78,10 @@ COMMANDS = {
         "ops.health_command",
         "Check one part of this machine or container, lightly; exit status 1 when it is not well.",
     ),
+    "events": Entry(
+        "events.commands",
+        "Tell what changed, in the order in which it became visible: ids only, no text. --json is one object a line.",
+    ),
     "failed": Entry(
         "turns.commands", "List turns that were set aside, with the reason and without what was said."
     ),

@@ -17,6 +17,8 @@ from memory_app.ask import routes as ask
 from memory_app.completions import routes as completions
 from memory_app.completions.conversation import LastPolicies
 from memory_app.completions.model_server import ModelServer
+from memory_app.events import routes as events
+from memory_app.events.stream import Streams
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main import audit_routes, key_routes, limit_routes
@@ -64,6 +66,7 @@ PARTS = (
     export_routes,
     person_routes,
     forget,
+    events,
     key_routes,
     limit_routes,
     audit_routes,
@@ -116,6 +119,7 @@ def create_app(runtime: Runtime, *, anonymous: Caller | None = None) -> FastAPI:
     app.state.model_server = ModelServer(runtime.settings)
     app.state.last_policies = LastPolicies()
     app.state.looks = Looks()
+    app.state.streams = Streams(runtime.settings.events)
     app.state.arrivals = Arrivals(limits)
     app.state.places = Places(_calls(runtime), patience_seconds=limits.wait_seconds)
     for part in PARTS:

@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from memory_app import blas_threads, tracing
 from memory_app import runtime as wiring
 from memory_app.errors import Misconfigured
+from memory_app.events.stream import Streams
 from memory_app.log import configure
 from memory_app.main.http import create_app
 from memory_app.ops import startup
@@ -80,6 +81,7 @@ class Server(uvicorn.Server):
             )
         )
         self.arrivals: Arrivals = app.state.arrivals
+        self.streams: Streams = app.state.streams
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -94,6 +96,8 @@ class Server(uvicorn.Server):
         # Before uvicorn waits for what is under way: a body that never ends would take all of that time.
         self.connections.is_stopping = True
         self.arrivals.stop()
+        # Streams of events would have no end.
+        self.streams.stop()
         await super().shutdown(sockets)
 
 

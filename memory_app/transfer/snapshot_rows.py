@@ -188,10 +188,19 @@ _EMBEDDED: Mapping[str, Sort] = {
 }
 
 INTERNAL: Mapping[str, tuple[str, ...]] = {
-    "nodes": ("session_id", "run_id"),
+    "nodes": ("session_id", "run_id", "stored_xact", "altered_xact"),
     "entities": ("id",),
     "sessions": ("id", "fence", "lease_until", "starts", "asked_seq", "waits_for_cap"),
-    "turns": ("user_id", "session_id", "idempotency_key", "request_hash", "lease_until"),
+    "turns": (
+        "user_id",
+        "session_id",
+        "idempotency_key",
+        "request_hash",
+        "lease_until",
+        "accepted_xact",
+        "indexed_xact",
+        "settled_xact",
+    ),
 }
 """Columns that stay inside, besides those of tenant and scope: numbers of this database, leases, what callers sent."""
 

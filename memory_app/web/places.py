@@ -26,7 +26,8 @@ RETRY_AFTER_SECONDS = 1.0
 
 @dataclass(slots=True)
 class InFlight:
-    """Requests of each tenant from their headers to the end of their answer; more than ``limit`` are refused."""
+    """Requests of each tenant, or whoever else is counted by a number, from their headers to the end of their answer;
+    more than ``limit`` are refused."""
 
     limit: int
     what: str = "requests of this tenant"

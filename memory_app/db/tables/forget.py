@@ -8,7 +8,16 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, Column, Index, LargeBinary, PrimaryKeyConstraint, Table, Text
 
 from memory_app.db.literals import literals
-from memory_app.db.tables.schema import JSON_VALUE, NO_FIELDS, instant, metadata, tenant, time_ordered
+from memory_app.db.tables.schema import (
+    JSON_VALUE,
+    NO_FIELDS,
+    changes,
+    instant,
+    metadata,
+    tenant,
+    time_ordered,
+    xact,
+)
 from memory_app.records.erased import Refusal
 
 erasures = Table(
@@ -21,9 +30,11 @@ erasures = Table(
     Column("counts", JSON_VALUE, nullable=False, server_default=NO_FIELDS),
     instant("created_at", now=True),
     instant("finished_at"),
+    xact("created_xact", now=True),
     PrimaryKeyConstraint("id"),
     CheckConstraint("state IN ('queued', 'running', 'done', 'failed')", name="state"),
     Index("erasures_tenant_id_idx", "tenant_id"),
+    changes("erasures", "created_xact"),
     # When a name was erased last.
     Index("erasures_subject_idx", "tenant_id", "subject_digest", "created_at"),
 )

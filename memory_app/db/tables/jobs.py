@@ -22,6 +22,7 @@ from memory_app.db.literals import literals
 from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
+    changes,
     count,
     found_by,
     instant,
@@ -31,6 +32,7 @@ from memory_app.db.tables.schema import (
     tenant,
     tenant_of_scope,
     time_ordered,
+    xact,
 )
 from memory_app.records.run import RunName, RunState
 
@@ -66,6 +68,9 @@ runs = Table(
     Column("request_id", Uuid),
     Column("task_id", Uuid),
     Column("waits_for_cap", Boolean, nullable=False, server_default=text("false")),
+    xact("created_xact", now=True),
+    # Of its end, or of its undo.
+    xact("finished_xact"),
     PrimaryKeyConstraint("id"),
     ForeignKeyConstraint(
         ["tenant_id", "scope_id"],
@@ -110,6 +115,9 @@ runs = Table(
     # without statistics would take a B-tree of it for finding one run, and read all of the tenant's.
     Index("runs_tenant_idx", "tenant_id", postgresql_using="brin"),
     Index("runs_session_idx", "scope_id", "session_id"),
+    # What an extraction does is seen in its turns.
+    changes("runs", "created_xact", only=f"name <> '{RunName.EXTRACT}'"),
+    changes("runs", "finished_xact", only=f"name <> '{RunName.EXTRACT}'"),
     found_by("runs_request_idx", "request_id"),
     found_by("runs_task_idx", "task_id"),
 )

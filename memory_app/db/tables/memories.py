@@ -26,6 +26,7 @@ from memory_app.db.literals import literals
 from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_TEXTS,
+    changes,
     count,
     instant,
     metadata,
@@ -35,6 +36,7 @@ from memory_app.db.tables.schema import (
     serial,
     tenant_of_scope,
     time_ordered,
+    xact,
 )
 from memory_app.records.importance import PROMINENT
 from memory_app.records.records import ENTITY_TYPES, Label, Origin, Retirement
@@ -92,6 +94,9 @@ memories = Table(
     Column("traits", SmallInteger, nullable=False, server_default=text("0")),
     # NULL: not known beyond the beginning of its interval.
     instant("first_confirmed_at"),
+    xact("stored_xact", now=True),
+    # Of the last change of a column that stands in an index, so that no update stops being a heap-only one for this.
+    xact("altered_xact"),
     PrimaryKeyConstraint("scope_id", "id"),
     of_scope(),
     # With the scope, here and below: no row can refer to one of another scope.
@@ -156,6 +161,8 @@ memories = Table(
     ),
     # The key begins with the scope, and whoever asks for a memory by its id does not know that.
     referenced("memories"),
+    changes("memories", "stored_xact"),
+    changes("memories", "altered_xact"),
     Index("memories_session_idx", "scope_id", "session_id", postgresql_where=text("session_id IS NOT NULL")),
     Index("memories_run_idx", "run_id", postgresql_where=text("run_id IS NOT NULL")),
     Index("memories_successor_idx", "scope_id", "successor", postgresql_where=text("successor IS NOT NULL")),

@@ -72,6 +72,18 @@ def count(name: str, *, start: int = 0) -> Column[int]:
     return Column(name, Integer, nullable=False, server_default=text(str(start)))
 
 
+def xact(name: str, *, now: bool = False) -> Column[object]:
+    """The number of the transaction that made a change, for `memory_app.events`; NULL: the change is still to come, or
+    came before the column. ``now``: that of the insert. Triggers of ``access.sql`` set the others."""
+    return Column(name, BigInteger, server_default=text("xact_number()") if now else None)
+
+
+def changes(table: str, column: str, *, only: str = "") -> Index:
+    """Changes of a tenant in the order of their transactions."""
+    condition = f"{column} IS NOT NULL" + (f" AND {only}" if only else "")
+    return Index(f"{table}_{column}_idx", "tenant_id", column, "id", postgresql_where=text(condition))
+
+
 def found_by(name: str, column: str) -> Index:
     """Finds rows by the id of a request or task. These begin with the time, as the rows' places do: an index of the
     range of each few pages is enough, and costs next to nothing when a row is written."""

@@ -26,6 +26,7 @@ from memory_app.db.tables.schema import (
     JSON_VALUE,
     NO_FIELDS,
     NO_TEXTS,
+    changes,
     count,
     found_by,
     instant,
@@ -36,6 +37,7 @@ from memory_app.db.tables.schema import (
     serial,
     tenant_of_scope,
     time_ordered,
+    xact,
 )
 from memory_app.records.records import Role
 
@@ -126,6 +128,10 @@ turns = Table(
     Column("index_task_id", Uuid),
     # Private parts that were taken out before it was stored: numbers by kind. NULL: none.
     Column("redacted", JSON_VALUE),
+    xact("accepted_xact", now=True),
+    xact("indexed_xact"),
+    # Of the extraction or the failure.
+    xact("settled_xact"),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),
@@ -171,6 +177,9 @@ turns = Table(
     ),
     # What is searched. A turn leaves it when it lapses, so that no scan comes by it any more.
     Index("turns_searched_idx", "scope_id", "accepted_at", postgresql_where=text("keywords IS NOT NULL")),
+    changes("turns", "accepted_xact"),
+    changes("turns", "indexed_xact"),
+    changes("turns", "settled_xact"),
     found_by("turns_request_idx", "request_id"),
     found_by("turns_task_idx", "index_task_id"),
 )

@@ -104,6 +104,8 @@ def close_target(connection: Connection) -> None:
     """Put back what `open_target` changed."""
     # The partial search indexes of big scopes are no rows: they are not copied, and maintenance builds them again.
     connection.execute(text("UPDATE scope_models SET is_indexed = false WHERE is_indexed"))
+    # They came with the numbers of transactions of the source's cluster, to which this one has perhaps not come.
+    connection.execute(text("SELECT public.xact_renumber()"))
     for table in TABLES:
         connection.execute(text(f"ALTER TABLE {_named(table)} ENABLE TRIGGER USER"))
     for table in _ROW_LEVEL_SECURITY:

@@ -46,7 +46,8 @@ LISTS = {
         WHERE g.scope_id = :scope ORDER BY a.name""",
     "run": """
         SELECT to_jsonb(r) - 'tenant_id' - 'scope_id' - 'session_id' - 'answer' - 'fence' - 'lease_until' - 'due_at'
-               - 'starts' - 'failing_since' - 'waits_for_cap' || jsonb_build_object('session', s.name)
+               - 'starts' - 'failing_since' - 'waits_for_cap' - 'created_xact' - 'finished_xact'
+               || jsonb_build_object('session', s.name)
         FROM runs r LEFT JOIN sessions s ON s.scope_id = r.scope_id AND s.id = r.session_id
         WHERE r.scope_id = :scope ORDER BY r.created_at, r.id""",
 }

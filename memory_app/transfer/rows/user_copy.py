@@ -37,11 +37,20 @@ TABLES = (
 """Tables with rows of a scope, each after those that it refers to."""
 
 # What somebody has on loan in the old shard is free in the new one; their commit finds no row to change any more. Who
-# was at work is not to blame, so its start is not counted.
+# was at work is not to blame, so its start is not counted. A move is no change that anybody is told of: rows keep the
+# numbers of their transactions, and those from before there were any get one that is before all.
 _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "sessions": {"fence": "fence + 1", "lease_until": "NULL", "starts": "0"},
-    "runs": {"fence": "fence + 1", "lease_until": "NULL", "starts": "0"},
+    "runs": {
+        "fence": "fence + 1",
+        "lease_until": "NULL",
+        "starts": "0",
+        "created_xact": "coalesce(created_xact, 0)",
+        "finished_xact": "CASE WHEN finished_at IS NOT NULL THEN coalesce(finished_xact, 0) END",
+    },
+    "memories": {"stored_xact": "coalesce(stored_xact, 0)"},
     "turns": {
+        "accepted_xact": "coalesce(accepted_xact, 0)",
         "lease_until": "CASE WHEN indexed_at IS NULL AND starts > 0 THEN now() ELSE lease_until END",
         "starts": "CASE WHEN indexed_at IS NULL THEN 0 ELSE starts END",
     },

@@ -19,6 +19,7 @@ from memory_app import MemoryApp
 from memory_app.client import (
     AsyncMemoryClient,
     MemoryClient,
+    events,
     jobs,
     memories,
     operations,
@@ -47,6 +48,7 @@ OTHER_NAMES = {
     "list_agent_memories": ("memories",),
     "forget_user": ("forget",),
     "list_agent_grants": ("grants",),
+    "list_events": ("event_page", "events"),
     "export_user": ("export_lines",),
     "export_agent": ("export_lines",),
     "export_tenant": ("export_lines",),
@@ -61,6 +63,7 @@ NO_PARAMETER = {
     ("record_turns", "messages"): "`record_all` takes messages as turns",
     ("record_turns", "turns"): "`record_all` takes turns as they are",
     ("call_tool", "session"): "the session of the scope",
+    ("list_events", "Last-Event-ID"): "the header does what `after` does",
 }
 
 IN_PROCESS_ONLY = {
@@ -92,6 +95,7 @@ COMMAND_OF = {
     "why": "why",
     "get_agent": "agent",
     "amend_agent": "agent",
+    "list_events": "events",
     "list_failed": "failed",
     "list_refused": "refused",
     "replay": "replay",
@@ -191,7 +195,7 @@ def methods_of(operation_id: str) -> tuple[str, ...]:
 
 def builders() -> dict[str, Callable[..., Any]]:
     """The functions that make the calls of the clients, which have their types."""
-    modules = (jobs, memories, operations, people, recall, transfer, turns)
+    modules = (events, jobs, memories, operations, people, recall, transfer, turns)
     return {
         name: function
         for module in modules

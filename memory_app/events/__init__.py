@@ -1,0 +1,1 @@
+"""Events: what changed, told in the order in which it became visible, by ids only."""
