@@ -54,9 +54,8 @@ async def list_events(
     wait_seconds: Annotated[
         float, Query(ge=0, le=WAIT_LIMIT_SECONDS, description="Wait this long for the first event of a page.")
     ] = 0,
-    last_event_id: Annotated[
-        str | None, Header(alias="Last-Event-ID", description="As `after`; sent by clients of event streams.")
-    ] = None,
+    # Sent by clients of event streams when they connect anew; the same as `after`, which others send.
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", include_in_schema=False)] = None,
 ) -> Response | EventsAnswer:
     """What changed, in the order in which it became visible; ids only, never text.
 

@@ -63,7 +63,6 @@ NO_PARAMETER = {
     ("record_turns", "messages"): "`record_all` takes messages as turns",
     ("record_turns", "turns"): "`record_all` takes turns as they are",
     ("call_tool", "session"): "the session of the scope",
-    ("list_events", "Last-Event-ID"): "the header does what `after` does",
 }
 
 IN_PROCESS_ONLY = {

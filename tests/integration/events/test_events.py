@@ -90,9 +90,7 @@ def test_what_becomes_of_a_memory_is_heard_of(runtime: Runtime, tenant: int) -> 
 
 
 def test_recalls_of_a_memory_are_no_news(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    memory = remember(
-        runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")
-    ).id
+    memory = remember(runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")).id
     inserted = listen(runtime, tenant, 1, choice=Choice(types_of("memory")))
     change(owner, "UPDATE memories SET recall_count = recall_count + 1, last_recalled = now()")
     pin(runtime, tenant, memory, pinned=True)
@@ -101,9 +99,7 @@ def test_recalls_of_a_memory_are_no_news(runtime: Runtime, tenant: int, owner: E
 
 
 def test_a_revived_memory_is_heard_of(runtime: Runtime, tenant: int, owner: Engine) -> None:
-    memory = remember(
-        runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")
-    ).id
+    memory = remember(runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")).id
     change(owner, "UPDATE memories SET retired_at = now(), retired_reason = 'expired'")
     (first, second, *_) = listen(runtime, tenant, 2, choice=Choice(types_of("memory")))
     assert [first.type, second.type] == [T.MEMORY_INSERTED, T.MEMORY_EXPIRED]
@@ -323,9 +319,7 @@ class TestShards:
 
 
 def test_an_erased_memory_is_no_event_of_its_own(runtime: Runtime, tenant: int) -> None:
-    memory = remember(
-        runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")
-    ).id
+    memory = remember(runtime, tenant, Scope("ada", "mira"), statement=Statement("fact", "Mira is vegan.")).id
     start = now(runtime, tenant)
     forget_memory(runtime, tenant, memory)
     events = listen(runtime, tenant, 1, after=start, choice=Choice(types_of("erasure,memory")))

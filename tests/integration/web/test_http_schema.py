@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
+from memory_app.turns import tickets
 
 EXAMPLES = 8
 """Per operation. Enough to meet each field once; the wrong inputs we know of have tests of their own."""
@@ -33,8 +34,9 @@ CHECKS = [
 
 
 @pytest.fixture
-def described(runtime: Runtime, api_key: str) -> schemathesis.BaseSchema:
-    """The description of an API that has a turn and a memory to find."""
+def described(runtime: Runtime, api_key: str, monkeypatch: pytest.MonkeyPatch) -> schemathesis.BaseSchema:
+    """The description of an API that has a turn and a memory to find. It waits for nothing for long."""
+    monkeypatch.setattr(tickets, "WAIT_LIMIT_SECONDS", 0.02)
     app = create_app(runtime)
     client = TestClient(app, headers={"Authorization": f"Bearer {api_key}"})
     client.post(
