@@ -56,6 +56,22 @@ COMMANDS = {
     "correct": Entry(
         "memories.commands", "Put other words in place of a memory's; the wrong ones stay in its history."
     ),
+    "pin": Entry("memories.change_commands", "Let a memory never fade, and consider it always."),
+    "unpin": Entry("memories.change_commands", "Take the pin off a memory."),
+    "invalidate": Entry(
+        "memories.change_commands", "Say that a memory is no longer true; it is kept as history."
+    ),
+    "revive": Entry("memories.change_commands", "Bring back a memory that expired or was evicted."),
+    "feedback": Entry("memories.change_commands", "Rate an answer or a memory: up, down or retry."),
+    "facts": Entry("memories.graph_commands", "List facts that hold now, or held at a time."),
+    "entities": Entry("memories.graph_commands", "List people, places and things, most mentioned first."),
+    "links": Entry("memories.graph_commands", "List what a memory is linked with."),
+    "turns": Entry("turns.session_commands", "Show the latest turns of a session, oldest first."),
+    "sessions": Entry(
+        "turns.session_commands", "List the sessions of an agent and a user, latest activity first."
+    ),
+    "agents": Entry("agents.list_commands", "List the agents by name, with how many people each knows."),
+    "users": Entry("agents.list_commands", "List the users by name, with the zone in which each speaks."),
     "agent": Entry("agents.commands", "Show an agent's policy and persona, or change single fields of them."),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "estimate": Entry(

@@ -46,7 +46,7 @@ def list_memories(
         return
     for row in in_time:
         # Plain, since a text in square brackets would be taken for markup.
-        out.print(_line(row, with_id=ids), markup=False, highlight=False)
+        out.print(memory_line(row, with_id=ids), markup=False, highlight=False)
 
 
 @app.command()
@@ -115,7 +115,7 @@ def _named(row: UsageDay) -> dict[str, object]:
     }
 
 
-def _line(memory: Memory, *, with_id: bool = False) -> str:
+def memory_line(memory: Memory, *, with_id: bool = False) -> str:
     until = f"{memory.valid_until:%Y-%m-%d}" if memory.valid_until else ""
     gone = f" ({memory.retired_reason})" if memory.retired_reason else ""
     id = f"{memory.id}  " if with_id else ""
@@ -126,7 +126,7 @@ def _reasons(explanation: Why) -> list[str]:
     # A job that asked no model followed rules, which the evidence shows.
     by_model = [run for run in explanation.runs if run.model]
     return [
-        _line(explanation.memory),
+        memory_line(explanation.memory),
         *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in explanation.evidence),
         *(f"  made of: {parent.memory.text}" for parent in explanation.parents),
         *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in by_model),

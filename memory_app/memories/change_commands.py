@@ -1,0 +1,84 @@
+"""``pin``, ``unpin``, ``invalidate``, ``revive``, ``feedback``: what becomes of a memory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from memory_app.console.connect import Tenant, connect
+from memory_app.console.output import AsJson, out, write_json
+from memory_app.console.settings import Data
+from memory_app.memories.commands import memory_line
+from memory_app.records.records import Label, Memory
+from memory_app.records.scope import Scope
+
+app = typer.Typer()
+
+MemoryId = Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")]
+
+
+@app.command()
+def pin(memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False) -> None:
+    """Let a memory never fade, and consider it always."""
+    with connect(data, tenant) as memory:
+        changed = memory.pin(memory_id)
+    _show(changed, as_json=as_json)
+
+
+@app.command()
+def unpin(
+    memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
+) -> None:
+    """Take the pin off a memory."""
+    with connect(data, tenant) as memory:
+        changed = memory.unpin(memory_id)
+    _show(changed, as_json=as_json)
+
+
+@app.command()
+def invalidate(
+    memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
+) -> None:
+    """Say that a memory is no longer true; it is kept as history."""
+    with connect(data, tenant) as memory:
+        changed = memory.invalidate(memory_id)
+    _show(changed, as_json=as_json)
+
+
+@app.command()
+def revive(
+    memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
+) -> None:
+    """Bring back a memory that expired or was evicted."""
+    with connect(data, tenant) as memory:
+        changed = memory.revive(memory_id)
+    _show(changed, as_json=as_json)
+
+
+@app.command()
+def feedback(
+    target: Annotated[UUID, typer.Argument(help="A turn of the assistant, or a memory.")],
+    label: Annotated[Label, typer.Argument(help="What the person thought of it.")],
+    note: Annotated[str | None, typer.Option(help="Why.")] = None,
+    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
+    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rate an answer or a memory: up, down or retry."""
+    with connect(data, tenant) as memory:
+        given = memory.feedback(Scope(agent, user), target, label, note=note)
+    if as_json:
+        write_json(given)
+    else:
+        out.print(f"{label}: {target}", markup=False, highlight=False)
+
+
+def _show(memory: Memory, *, as_json: bool) -> None:
+    if as_json:
+        write_json(memory)
+    else:
+        out.print(memory_line(memory, with_id=True), markup=False, highlight=False)
