@@ -17,6 +17,9 @@ NOTICES: Final[Mapping[str, str]] = {
     "replayed": "The turn is on its way again.",
     "revoked": "The key has ended. Processes that know it follow within seconds.",
     "limited": "The limits of the key are set. Processes follow within seconds.",
+    "persona": "The persona is saved.",
+    "policy": "The policy is saved. It takes effect with the next turn.",
+    "defaults": "The default memories are saved.",
     "discarded": "The turn was given up. It stays readable and has no effects.",
 }
 """What is said after an act, by the name that its answer gives it."""
@@ -38,6 +41,7 @@ class Entry:
 ENTRIES: Final = (
     Entry("Overview", ("overview",)),
     Entry("People", ("people",), is_for_bound=True),
+    Entry("Agents", ("agents",)),
     Entry("Keys", ("keys",), "admin"),
     Entry("Audit", ("audit",), "admin"),
     Entry("Erasures", ("erasures",)),

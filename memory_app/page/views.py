@@ -6,6 +6,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 
 from memory_app.errors import NotFound
 from memory_app.page import (
+    agents_routes,
     audit_routes,
     erasures_routes,
     keys_routes,
@@ -28,6 +29,7 @@ VIEWS = (
     overview_routes,
     people_routes,
     person_routes,
+    agents_routes,
     keys_routes,
     audit_routes,
     erasures_routes,
