@@ -16,7 +16,9 @@ from memory_app.web.strict import StrictRoute
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
 
 
-@router.post(IN_SCOPE + "/memories", operation_id="remember", status_code=201, responses=errors(400, 413))
+@router.post(
+    IN_SCOPE + "/memories", operation_id="remember", status_code=201, responses=errors(400, 404, 413)
+)
 def remember_statement(call: Writer, scope: OfUser, body: StatementBody) -> RememberedAnswer:
     """Remember a statement. The outcome says whether it was new, known already, merged, or took another's place.
 

@@ -64,7 +64,7 @@ class FactBody(Body):
     session: SaidIn = None
 
 
-@router.post(IN_SCOPE + "/facts", operation_id="add_fact", status_code=201, responses=errors(400, 413))
+@router.post(IN_SCOPE + "/facts", operation_id="add_fact", status_code=201, responses=errors(400, 404, 413))
 def add(call: Writer, scope: OfUser, body: FactBody) -> RememberedAnswer:
     """Add a fact by hand. What it ends is closed, what came before it finds its place, and entities are made of both
     ends where there are none yet."""

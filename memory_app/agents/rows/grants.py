@@ -35,12 +35,14 @@ class ReceivedGrant:
 
 
 _IS_ACTIVE = "(g.until IS NULL OR g.until > now())"
+# Each recall asks, and mostly nothing is granted: a join could be planned by way of all scopes.
 _RECEIVED = text(
     f"""
-    SELECT g.scope_id, a.name AS agent, g.kinds FROM grants g
-    JOIN scopes c ON c.id = g.scope_id JOIN agents a ON a.id = c.agent_id
+    SELECT g.scope_id, g.kinds,
+        (SELECT a.name FROM scopes c JOIN agents a ON a.id = c.agent_id WHERE c.id = g.scope_id) AS agent
+    FROM grants g
     WHERE g.to_scope_id = :scope AND {_IS_ACTIVE}
-    ORDER BY a.name
+    ORDER BY agent
     """
 )
 _LIST = text(
