@@ -20,6 +20,8 @@ NOTICES: Final[Mapping[str, str]] = {
     "persona": "The persona is saved.",
     "policy": "The policy is saved. It takes effect with the next turn.",
     "defaults": "The default memories are saved.",
+    "asked": "A worker does it as soon as its turn comes.",
+    "undone": "All of it is taken back.",
     "discarded": "The turn was given up. It stays readable and has no effects.",
 }
 """What is said after an act, by the name that its answer gives it."""
