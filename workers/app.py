@@ -58,6 +58,9 @@ app.conf.update(
     worker_soft_shutdown_timeout=25,
     worker_enable_soft_shutdown_on_idle=True,
     worker_max_tasks_per_child=10_000,
+    # Seconds. A child loads the embedder before it is up, which on a busy machine takes longer than Celery's 4 s: then
+    # it would be ended and started again for ever.
+    worker_proc_alive_timeout=60,
     # In kB. The child ends after the task that went above it.
     worker_max_memory_per_child=1_000_000,
     worker_hijack_root_logger=False,

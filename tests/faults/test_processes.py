@@ -51,6 +51,16 @@ def test_F01_F02_api_killed_around_its_commit(stage: Stage, api_key: str, place:
 
 
 @pytest.mark.slow
+def test_F45_children_that_take_long_to_start_are_waited_for(stage: Stage) -> None:
+    """On a busy machine one needs longer than the 4 s after which Celery would end it, and start it again."""
+    stage.fleet.finder()
+    stage.worker(app="harness.rigged", RIGGED_START_SECONDS="6")
+    under_way = stage.clients(turns=20, sessions=4, seconds=1)
+    under_way.retries()
+    stage.settle(under_way)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_F03_worker_child_killed_at(stage: Stage, place: str) -> None:
     stage.fleet.finder()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import time_machine
 from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import worker_process_init
 
 import memory_app.providers.chat.chat as asking
 import memory_app.runtime as wiring
@@ -36,6 +37,9 @@ SKEW = float(os.environ.get("RIGGED_SKEW_SECONDS", "0"))
 TASK_SECONDS = os.environ.get("RIGGED_TASK_SECONDS")
 """The soft time limit of a task; the hard one is twice as long. Unset keeps the limits of the product, which a machine
 does not reach by being slow."""
+
+START_SECONDS = float(os.environ.get("RIGGED_START_SECONDS", "0"))
+"""How much longer a child takes until it is up, as on a busy machine."""
 
 HUGE = "x" * 50_000_000
 _extract, _make_embedder, _read_answer = rules.extract, wiring.make_embedder, asking.read_answer
@@ -125,5 +129,7 @@ def _fail_during_outage() -> None:
 rules.extract = extract  # type: ignore[assignment]
 asking.read_answer = read_answer  # type: ignore[assignment]
 wiring.make_embedder = lambda *args, **kwargs: Embedder(_make_embedder(*args, **kwargs))  # type: ignore[assignment,return-value]
+if START_SECONDS:
+    worker_process_init.connect(lambda **_: time.sleep(START_SECONDS), weak=False)
 if SKEW:
     time_machine.travel(time.time() + SKEW, tick=True).start()
