@@ -165,6 +165,49 @@ def test_a_dump_restored_into_an_empty_cluster_is_mended_by_migrate(
         check_restored(source, target, settings)
 
 
+def test_a_restore_by_an_owner_who_is_no_superuser_compares_the_references(
+    on_18: Source, servers: Servers, tmp_path: Path
+) -> None:
+    """Under row-level security PostgreSQL would compare what the owner sees, which is nothing, and find it right."""
+    file = tmp_path / "memory.dump"
+    dumped = run_program(
+        on_18.postgres,
+        "pg_dump",
+        "--format=custom",
+        "--file",
+        str(file),
+        libpq_url(on_18.postgres.url("memory")),
+    )
+    assert dumped.returncode == 0, dumped.stderr
+    with postgres_server(version="18") as target:
+        target.create_database("memory")
+        with target.connect("memory") as administrator:
+            administrator.execute("CREATE ROLE keeper LOGIN CREATEROLE PASSWORD 'k'")
+            administrator.execute("ALTER DATABASE memory OWNER TO keeper")
+            administrator.execute("CREATE EXTENSION vector")
+            for role in ("memory_app LOGIN", "memory_bound", "memory_finder", "memory_search"):
+                administrator.execute(f"CREATE ROLE {role}")
+        url = libpq_url(target.url("memory", user="keeper", password="k"))
+
+        def restore(*sections: str) -> str:
+            options = [f"--section={section}" for section in sections]
+            return run_program(
+                target, "pg_restore", "--no-owner", "--no-comments", *options, "--dbname", url, str(file)
+            ).stderr
+
+        assert "violates" not in restore("pre-data", "data")
+        with target.connect("memory") as administrator:
+            administrator.execute("DELETE FROM entities")
+        refused = {line for line in restore("post-data").splitlines() if "violates foreign key" in line}
+        assert len(refused) == 1
+        assert '"mentions"' in refused.pop()
+        with target.connect("memory") as administrator:
+            protected = administrator.execute(
+                "SELECT bool_and(relrowsecurity AND relforcerowsecurity) FROM pg_class WHERE relname = 'mentions'"
+            ).fetchone()
+        assert protected == (True,)
+
+
 def test_the_commands_of_the_documentation_restore_without_an_error(
     on_18: Source, servers: Servers, tmp_path: Path
 ) -> None:
