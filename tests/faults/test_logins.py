@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from threading import Lock
 
 import pytest
 from harness.api import call, free_port, is_live
+from harness.fleet import ROOT
 from harness.load import Receipt
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
@@ -32,6 +35,8 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 PASSWORD = "unmistakable"
 ROLE = "memory_app"
+CLIENTS = 4
+"""Which send at the same time."""
 
 
 @dataclass(slots=True)
@@ -75,6 +80,11 @@ class Place:
         with self.server.connect("memory") as connection:
             for statement in statements:
                 connection.execute(statement)
+
+    def new_key(self) -> tuple[int, str]:
+        """Its id, and the key."""
+        with self.stage.owner.begin() as connection:
+            return keys.create(connection, "acme", rights=keys.RIGHTS)
 
     def end_sessions(self) -> None:
         """Those that logged in before: a change of the login ends none."""
@@ -179,6 +189,55 @@ def test_F38_certificate_of_an_unknown_authority(
                 replace_certificate(right),
                 "is not signed by a CA that sslrootcert in MEMORY_DATABASE__URL names",
             )
+
+
+@pytest.mark.timeout(400)
+def test_F38_key_revoked_under_load(place: Place) -> None:
+    """Refused within seconds and from then on. Callers with another key notice nothing, and these go on with a new
+    one."""
+    stage, answers = place.stage, place.answers
+    others = Answers(answers.port, place.new_key()[1])
+    victim, answers.key = place.new_key()
+    revoked_key = answers.key
+    under_way = stage.clients(turns=400, seconds=20, send=answers.send, clients=CLIENTS)
+    beside = stage.clients(turns=100, seconds=20, send=others.send, seed=2, run="other")
+    wait_until(lambda: answers.kinds["202"] >= 20, "turns are accepted", seconds=60)
+
+    revoked = memory_command(place, "keys", "revoke", str(victim))
+    assert revoked.returncode == 0, revoked.stderr
+    wait_until(lambda: answers.kinds["401 unauthorized"], "the API refuses", seconds=30)
+    accepted = answers.kinds["202"]
+    wait_until(lambda: answers.kinds["401 unauthorized"] > 20, "the API goes on refusing", seconds=60)
+
+    # Besides those that had been let in when the first one was refused.
+    assert answers.kinds["202"] <= accepted + CLIENTS
+    assert answers.messages == {"the key is unknown, revoked or expired"}
+    answers.key = place.new_key()[1]
+    for clients in (under_way, beside):
+        clients.retries()
+    stage.settle(under_way, fault="F38 key revoked")
+    assert set(answers.kinds) == {"202", "401 unauthorized"}
+    assert set(others.kinds) == {"202"}
+    assert all(member.is_alive() for member in stage.fleet.members), "nothing had to be started again"
+    assert all(revoked_key not in log for _, log in stage.fleet.logs())
+
+
+def memory_command(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`memory`, as an operator calls it."""
+    database = place.settings.database
+    assert database.owner_url is not None
+    environment = {
+        **place.stage.fleet.environment,
+        "MEMORY_DATABASE__OWNER_URL": database.owner_url.get_secret_value(),
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "memory_app", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
 
 
 def play(
