@@ -38,6 +38,12 @@ def call(
     port: int, method: str, path: str, *, key: str | None = None, body: object = None
 ) -> tuple[int, dict]:
     """Status and body of one request. `OSError` when there was no answer."""
+    status, content = ask(port, method, path, key=key, body=body)
+    return status, json.loads(content) if content else {}
+
+
+def ask(port: int, method: str, path: str, *, key: str | None = None, body: object = None) -> tuple[int, str]:
+    """Status and text of one request. `OSError` when there was no answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS)
     headers = {"Connection": "close", "Content-Type": "application/json"}
     if key:
@@ -45,8 +51,7 @@ def call(
     try:
         connection.request(method, path, json.dumps(body) if body is not None else None, headers)
         answer = connection.getresponse()
-        content = answer.read()
-        return answer.status, json.loads(content) if content else {}
+        return answer.status, answer.read().decode()
     except http.client.HTTPException as error:
         raise ConnectionError(f"the answer was cut ({type(error).__name__})") from error
     finally:
