@@ -121,7 +121,9 @@ class Doors:
 
 
 def _is_stream(operation: Mapping[str, Any]) -> bool:
-    return any("text/event-stream" in answer.get("content", {}) for answer in operation["responses"].values())
+    """Whether there is an answer that is a stream and nothing else."""
+    contents = [answer.get("content", {}).keys() for answer in operation["responses"].values()]
+    return any(types == {"text/event-stream"} for types in contents)
 
 
 def _body(operation: Mapping[str, Any]) -> Mapping[str, Any] | None:
