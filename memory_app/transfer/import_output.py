@@ -50,9 +50,12 @@ def tell_import(report: Mapping[str, Any], *, as_json: bool) -> None:
         write_json(report)
         return
     survey, progress = report["survey"], report["progress"]
-    write_table(
+    _line(
         f"{survey['format']}: turns {survey['turns']}, conversations {survey['conversation_count']}, "
-        f"memories {survey['memories']}",
+        f"memories {survey['memories']}"
+    )
+    write_table(
+        "conversations",
         ("session", "turns", "from", "to", "speakers"),
         [
             (
@@ -66,19 +69,25 @@ def tell_import(report: Mapping[str, Any], *, as_json: bool) -> None:
         ],
     )
     if survey["left_out"]:
+        counts = sorted(survey["left_out"].items())
+        _line("left out: " + ", ".join(f"{reason} {count}" for reason, count in counts))
         write_table(
-            "left out: " + ", ".join(f"{count} {reason}" for reason, count in survey["left_out"].items()),
+            "left out",
             ("place", "reason", "what"),
             [(item["place"], item["reason"], item["detail"]) for item in survey["places"]],
         )
     for problem in survey["missing"]:
-        out.print(problem, markup=False, highlight=False)
+        _line(problem)
     if report["dry_run"]:
-        out.print("a dry run: nothing was stored", highlight=False)
+        _line("a dry run: nothing was stored")
         return
-    counts = {name: progress[name] for name in ("recorded", "remembered", "known")}
-    counts |= {f"refused ({reason})": count for reason, count in progress["refused"].items()}
-    out.print(", ".join(f"{count} {name}" for name, count in counts.items()), markup=False, highlight=False)
+    done = {name: progress[name] for name in ("recorded", "remembered", "known")}
+    done |= {f"refused ({reason})": count for reason, count in progress["refused"].items()}
+    _line(", ".join(f"{name} {count}" for name, count in done.items()))
+
+
+def _line(text: str) -> None:
+    out.print(text, markup=False, highlight=False)
 
 
 def _minute(at: str | None) -> str | None:
