@@ -30,6 +30,12 @@ API, BEAT, FINDER, FLOWER, WORKER, MODEL_WORKER, MAINTENANCE_WORKER = PARTS = (
     "worker-maintenance",
 )
 
+LOCAL_WORKER = "worker-local"
+"""One worker of all queues."""
+
+LOCAL = (FINDER, LOCAL_WORKER)
+"""What a program on this machine needs beside the servers: without the API, and with the least memory."""
+
 NEEDED = tuple(part for part in PARTS if part != FLOWER)
 """The parts without which the product does not work."""
 
@@ -107,6 +113,13 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
             is_ready=lambda: _are_consumed(queue.MAINTENANCE, settings),
             stop_signals=WORKER_STOP,
         ),
+        Part(
+            LOCAL_WORKER,
+            commands.worker(queue.QUEUES, name="memory-local", concurrency=plan.concurrency),
+            environment=_owner_environment(plan, environment),
+            is_ready=lambda: _are_consumed(queue.MAINTENANCE, settings, expected=1),
+            stop_signals=WORKER_STOP,
+        ),
     )
 
 
@@ -178,11 +191,11 @@ def _written_since(schedule: Path, start: float) -> bool:
     return any(path.stat().st_mtime >= start - 1 for path in files)
 
 
-def _are_consumed(queue_name: str, settings: Settings) -> bool:
+def _are_consumed(queue_name: str, settings: Settings, *, expected: int = WORKERS) -> bool:
     """Whether a worker answers that takes from this queue."""
     try:
         workers = workers_ping.consumers(
-            settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=WORKERS
+            settings.broker_address, prefix=settings.redis.prefix, timeout_seconds=0.5, expected=expected
         )
     except Transient:
         return False

@@ -101,7 +101,7 @@ def running(options: Options, *, say: Say, pause: Pause = time.sleep) -> Iterato
     say = _tolerant(say)
     with claimed(folder) as is_ours:
         if not is_ours:
-            raise Conflict(f"{folder.path} is in use by another `memory up`")
+            raise Conflict(f"{folder.path} is in use by another `memory up`, or by `MemoryApp.local`")
         # Before the servers: parts that outlived a killed `memory up` would go on using them.
         end_orphans(folder)
         with (
@@ -156,8 +156,9 @@ def _started(
             say(f"starting {child.part.name}")
             child.start()
         _wait_until_ready(stack.children, say, pause)
-        # The file says that the stack is ready, so it comes last.
-        write_addresses(folder, stack.addresses)
+        # The file says that the stack is ready, so it comes last. Without an API there is no address.
+        if API in options.parts:
+            write_addresses(folder, stack.addresses)
         yield stack
     finally:
         _stop(stack.children, say)

@@ -68,6 +68,7 @@ NO_PARAMETER = {
 IN_PROCESS_ONLY = {
     "connect": "makes the facade",
     "beside": "makes the facade",
+    "local": "makes the facade",
     "close": "of both; not an operation",
     "import_lines": "reads a file of the operator's, also larger than a request; `memory import`",
 }

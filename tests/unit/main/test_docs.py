@@ -150,7 +150,7 @@ def test_the_page_of_the_api_names_every_call() -> None:
 
 def test_the_page_of_the_api_names_every_method_and_command() -> None:
     methods = {name for name in dir(MemoryApp) if not name.startswith("_")}
-    not_verbs = {"connect", "beside", "close", "runtime", "tenant_id"}
+    not_verbs = {"connect", "beside", "local", "close", "runtime", "tenant_id"}
 
     shown = {name for cell in first_cells("docs/api.md", "## Python") for name in cell}
     assert shown == methods - not_verbs
