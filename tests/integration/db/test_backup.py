@@ -165,7 +165,7 @@ def test_a_dump_restored_into_an_empty_cluster_is_mended_by_migrate(
         check_restored(source, target, settings)
 
 
-def test_a_restore_by_an_owner_who_is_no_superuser_compares_the_references(
+def test_a_restore_by_an_ordinary_owner_compares_references(
     on_18: Source, servers: Servers, tmp_path: Path
 ) -> None:
     """Under row-level security PostgreSQL would compare what the owner sees, which is nothing, and find it right."""
