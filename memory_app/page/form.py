@@ -76,6 +76,10 @@ class Form:
             raise InvalidInput(f"{name}: a whole number", field=name)
         return int(value)
 
+    def first(self) -> dict[str, str]:
+        """The first value of each field, to show what was typed again."""
+        return {name: values[0] for name, values in self.fields.items()}
+
     def is_ticked(self, name: str) -> bool:
         return name in self.fields
 
@@ -84,7 +88,7 @@ class Form:
 
         Raises `InvalidInput` with the field.
         """
-        filled = {name: values[0] for name, values in self.fields.items() if values[0].strip()}
+        filled = {name: value for name, value in self.first().items() if value.strip()}
         try:
             return model.model_validate_strings({**filled, **(more or {})})
         except ValidationError as error:

@@ -23,6 +23,14 @@ NOTICES: Final[Mapping[str, str]] = {
     "asked": "A worker does it as soon as its turn comes.",
     "undone": "All of it is taken back.",
     "discarded": "The turn was given up. It stays readable and has no effects.",
+    "pinned": "Pinned: it never fades and is never evicted.",
+    "unpinned": "No longer pinned.",
+    "invalidated": "It no longer holds, and stays as history.",
+    "revived": "It is current again, as if just seen.",
+    "corrected": "This is what is remembered now. The former words stay in its history.",
+    "rated": "Noted. What is similar moved half as far.",
+    "forgotten": "The memory was deleted for good.",
+    "forgetting": "The memory will be deleted as soon as others have finished their work on this person.",
 }
 """What is said after an act, by the name that its answer gives it."""
 

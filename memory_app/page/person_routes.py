@@ -48,7 +48,7 @@ Number = Annotated[int | None, Query(ge=1, le=LARGEST_INTEGER, description="The 
 def show_person(request: Request, call: Reader, scope: OfUser) -> Response:
     facts = find_facts(call.runtime, call.tenant_id, scope, query=FactQuery(limit=FACTS_NOW))
     card = _own_card(call, scope)
-    return _page(request, scope, "person.html", facts=facts, card=card, is_full=len(facts) == FACTS_NOW)
+    return person_page(request, scope, "person.html", facts=facts, card=card, is_full=len(facts) == FACTS_NOW)
 
 
 @router.get(PERSON + "/figures")
@@ -62,17 +62,19 @@ def show_figures(request: Request, call: Reader, scope: OfUser) -> Response:
         for what in ("memories", "turns")
     ]
     counts = stats(call.runtime, call.tenant_id, scope)
-    return _page(request, scope, "person_figures.html", counts=counts, plots=drawn)
+    return person_page(request, scope, "person_figures.html", counts=counts, plots=drawn)
 
 
 @router.get(PERSON + "/timeline")
 def show_timeline(request: Request, call: Reader, scope: OfUser, cursor: Cursor = None) -> Response:
     facts = browse.told_facts(call.runtime, call.tenant_id, scope, limit=FACTS_PAGE, before=cursor)
     span = timeline.span_of(facts, datetime.now(UTC))
-    address = Addresses(request)("memories")
+    address = _addresses(request, scope)("memories")
     lanes = [(lane, timeline.draw(lane, span, address)) for lane in timeline.lanes(facts)]
     older = next_cursor([fact.memory.id for fact in facts], FACTS_PAGE)
-    return _page(request, scope, "person_timeline.html", lanes=lanes, span=span, cursor=cursor, older=older)
+    return person_page(
+        request, scope, "person_timeline.html", lanes=lanes, span=span, cursor=cursor, older=older
+    )
 
 
 @router.get(PERSON + "/memories")
@@ -87,7 +89,7 @@ def show_memories(
     filters = MemoryFilter(kind=kind, limit=MEMORIES_PAGE, before=cursor, history=history)
     rows = browse.list_standing(call.runtime, call.tenant_id, scope, filters=filters)
     older = next_cursor([row.memory.id for row in rows], MEMORIES_PAGE)
-    return _page(
+    return person_page(
         request,
         scope,
         "person_memories.html",
@@ -106,21 +108,21 @@ def show_questions(request: Request, call: Reader, scope: OfUser, cursor: Cursor
     filters = MemoryFilter(kind=kind, limit=MEMORIES_PAGE, before=cursor)
     rows = browse.list_standing(call.runtime, call.tenant_id, scope, filters=filters)
     older = next_cursor([row.memory.id for row in rows], MEMORIES_PAGE)
-    return _page(request, scope, "person_questions.html", rows=rows, cursor=cursor, older=older)
+    return person_page(request, scope, "person_questions.html", rows=rows, cursor=cursor, older=older)
 
 
 @router.get(PERSON + "/sessions")
 def show_sessions(request: Request, call: Reader, scope: OfUser, cursor: Number = None) -> Response:
     rows = history.list_sessions(call.runtime, call.tenant_id, scope, limit=SESSIONS_PAGE, before=cursor)
     older = rows[-1].number if len(rows) == SESSIONS_PAGE else None
-    return _page(request, scope, "person_sessions.html", rows=rows, cursor=cursor, older=older)
+    return person_page(request, scope, "person_sessions.html", rows=rows, cursor=cursor, older=older)
 
 
 @router.get(PERSON + "/sessions/{session}")
 def show_session(request: Request, call: Reader, scope: OfSession, cursor: Number = None) -> Response:
     read = history.read_history(call.runtime, call.tenant_id, scope, limit=TURNS_PAGE, before=cursor)
     older = read.turns[0].seq if len(read.turns) == TURNS_PAGE else None
-    return _page(request, scope, "person_session.html", read=read, cursor=cursor, older=older)
+    return person_page(request, scope, "person_session.html", read=read, cursor=cursor, older=older)
 
 
 @router.get(PERSON + "/entities")
@@ -128,13 +130,13 @@ def show_entities(request: Request, call: Reader, scope: OfUser) -> Response:
     circle = browse.circle(call.runtime, call.tenant_id, scope, limit=ENTITIES)
     mine = _addresses(request, scope)
     drawn = graph.draw(circle.entities, circle.ties, lambda entity: mine("entities", entity.key))
-    return _page(request, scope, "person_entities.html", rows=circle.entities, graph=drawn)
+    return person_page(request, scope, "person_entities.html", rows=circle.entities, graph=drawn)
 
 
 @router.get(PERSON + "/entities/{key}")
 def show_entity(request: Request, call: Reader, scope: OfUser, key: str) -> Response:
     card = entities.card(call.runtime, call.tenant_id, scope, key=key.replace(SLASH, "/"))
-    return _page(request, scope, "person_entity.html", card=card)
+    return person_page(request, scope, "person_entity.html", card=card)
 
 
 def _own_card(call: Call, scope: Scope) -> Card | None:
@@ -145,7 +147,7 @@ def _own_card(call: Call, scope: Scope) -> Card | None:
         return None
 
 
-def _page(request: Request, scope: Scope, template: str, **values: Any) -> Response:
+def person_page(request: Request, scope: Scope, template: str, **values: Any) -> Response:
     """A view of a person; ``mine`` makes addresses below theirs."""
     return page(request, template, scope=scope, mine=_addresses(request, scope), **values)
 

@@ -11,10 +11,12 @@ from memory_app.page import (
     erasures_routes,
     keys_routes,
     login_routes,
+    memory_routes,
     nights_routes,
     overview_routes,
     people_routes,
     person_routes,
+    try_routes,
 )
 from memory_app.page.render import HERE
 from memory_app.page.route import PageRoute
@@ -30,6 +32,8 @@ VIEWS = (
     overview_routes,
     people_routes,
     person_routes,
+    memory_routes,
+    try_routes,
     nights_routes,
     agents_routes,
     keys_routes,

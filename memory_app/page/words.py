@@ -55,6 +55,11 @@ def excerpt(text: str, limit: int = 280) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def capitalize_first(sentence: str) -> str:
+    """With a capital letter at its beginning, and all else as it is."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "duration": duration,
     "instant": instant,
@@ -62,4 +67,5 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": number,
     "plural": plural,
     "excerpt": excerpt,
+    "capitalize_first": capitalize_first,
 }
