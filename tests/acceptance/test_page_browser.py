@@ -120,9 +120,10 @@ def enlarge(owner: Engine) -> None:
                 text(
                     f"""INSERT INTO {table} SELECT (jsonb_populate_record(m, jsonb_build_object(
                         'id', new_id(), 'text', m.text || ' ' || g, '{key}', {value}{object_}))).*
-                    FROM (SELECT t.* FROM {table} t JOIN scopes c ON c.id = t.scope_id
-                          JOIN users u ON u.id = c.user_id AND u.name = 'Mira'
-                          WHERE {which} ORDER BY t.id LIMIT 1) m CROSS JOIN generate_series(1, :count) g"""
+                    FROM {table} m CROSS JOIN generate_series(1, :count) g
+                    WHERE m.id = (SELECT t.id FROM {table} t JOIN scopes c ON c.id = t.scope_id
+                                  JOIN users u ON u.id = c.user_id AND u.name = 'Mira'
+                                  WHERE {which} ORDER BY t.id LIMIT 1)"""
                 ),
                 {"count": count},
             )

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from commands import Memory
 from fastapi import FastAPI
+from page_visitor import Visitor
 from sqlalchemy import Engine, event, text
 from starlette.testclient import TestClient
 
@@ -29,6 +30,7 @@ from memory_app.dispatch import finder
 from memory_app.errors import RateLimited
 from memory_app.main.commands import COMMANDS, load
 from memory_app.main.http import create_app
+from memory_app.page.views import VIEWS
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import keys
 
@@ -238,6 +240,69 @@ def test_no_route_shows_or_changes_anything_of_another_tenant(
     assert matrix.cells >= operations > 60
     record_property("cells", matrix.cells)
     print(f"isolation matrix: {matrix.cells} cells over {operations} operations, {dict(matrix.statuses)}")
+
+
+# --- the page ------------------------------------------------------------------------------------------------
+
+
+def ask_page(app: FastAPI, key: str, guesses: Mapping[str, str]) -> Matrix:
+    """Every view and act of the page, with somebody else's ids and names in its address."""
+    matrix = Matrix()
+    visitor = Visitor(app)
+    visitor.log_in(key)
+    visitor.get("/people")
+    tokens = visitor.html
+    names = {"agent": "ada", "user": "mira", "session": "chat", "key": f"thing:{WORD}"}
+    for route in [route for view in VIEWS for route in view.router.routes]:
+        template = route.path
+        if template in PAGE_OPEN:
+            continue
+        for id in guesses.values() if "{id}" in template else ("",):
+            path = template.removeprefix("/ui").format_map(names | {"id": id, "rest": "x", "name": "x"})
+            if "GET" in route.methods:
+                answer = visitor.get(path)
+            else:
+                visitor.html = tokens
+                answer = visitor.send(path, query="what animal", text="None.", label="up")
+            # What the caller wrote into the address comes back in a message; only what else is there counts.
+            shown = answer.text.replace(f"thing:{WORD}", "").replace(f"thing%3A{WORD}", "")
+            matrix.note(f"page {path}", shown, status=answer.status_code)
+            assert answer.status_code < 500, (path, answer.text)
+    return matrix
+
+
+PAGE_OPEN = ("/ui/login", "/ui/logout", "/ui/assets/{name}")
+
+
+@pytest.mark.timeout(1_200)
+def test_no_view_of_the_page_shows_anything_of_another_tenant(
+    app: FastAPI, owner: Engine, tenant: int, other_tenant: int, guesses: dict[str, str]
+) -> None:
+    has_everything(owner, tenant)
+    before = rows_of(owner, tenant)
+    with owner.begin() as connection:
+        _, key = keys.create(connection, "globex", rights=keys.RIGHTS)
+
+    matrix = ask_page(app, key, guesses)
+
+    assert matrix.leaks == [] and matrix.cells > 50
+    assert rows_of(owner, tenant) == before
+    print(f"isolation matrix of the page: {matrix.cells} cells, {dict(matrix.statuses)}")
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("binding", [{"user": "bob"}, {"agent": "max"}, {"agent": "ada", "user": "bob"}])
+def test_no_view_of_the_page_shows_a_bound_key_another_person(
+    app: FastAPI, owner: Engine, tenant: int, guesses: dict[str, str], binding: dict[str, str]
+) -> None:
+    before = rows_of_person(owner, "mira")
+    with owner.begin() as connection:
+        _, key = keys.create(connection, "acme", rights=keys.RIGHTS, **binding)  # type: ignore[arg-type]
+
+    matrix = ask_page(app, key, guesses)
+
+    assert matrix.leaks == [] and matrix.cells > 50
+    assert rows_of_person(owner, "mira") == before
 
 
 # --- row-level security alone ---------------------------------------------------------------------------------
