@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from memory_app.agents import agents, listing
+from memory_app.agents import agents, counts
 from memory_app.agents.agents import Agent, AgentChange
 from memory_app.agents.answers import AgentAnswer, AgentsAnswer, ListedAgentAnswer
 from memory_app.agents.bodies import AgentAmendment, AgentBody
@@ -20,11 +20,11 @@ router = APIRouter(route_class=StrictRoute, tags=["agents"])
 @router.get("/v1/agents", responses=errors())
 def list_agents(
     call: Reader,
-    limit: Annotated[int, Query(ge=1, le=listing.PAGE_MOST, description="Most agents of a page.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=counts.PAGE_MOST, description="Most agents of a page.")] = 50,
     cursor: NameCursor = None,
 ) -> AgentsAnswer:
     """The agents of the tenant by name, a page at a time."""
-    agents = listing.list_agents(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
+    agents = counts.list_agents(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
     listed = [
         ListedAgentAnswer(agent=agent.name, created_at=agent.created_at, users=agent.users)
         for agent in agents

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
-from memory_app.agents import listing, users
+from memory_app.agents import counts, users
 from memory_app.agents.answers import ListedUserAnswer, UserAnswer, UserCountsAnswer, UsersAnswer
-from memory_app.agents.listing import UserEntry
+from memory_app.agents.counts import UserEntry
 from memory_app.agents.rows.users import UserRow
 from memory_app.agents.users import UserChange
 from memory_app.web.call import NameCursor, Reader, UserName, Writer, errors
@@ -44,11 +44,11 @@ class UserBody(Body):
 @router.get("/v1/users", responses=errors())
 def list_users(
     call: Reader,
-    limit: Annotated[int, Query(ge=1, le=listing.PAGE_MOST, description="Most users of a page.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=counts.PAGE_MOST, description="Most users of a page.")] = 50,
     cursor: NameCursor = None,
 ) -> UsersAnswer:
     """The users of the tenant by name with what is stored of them, a page at a time."""
-    users = listing.list_users(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
+    users = counts.list_users(call.runtime, call.tenant_id, limit=limit, cursor=cursor)
     return UsersAnswer(users=list(map(_entry, users)), cursor=users[-1].name if len(users) == limit else None)
 
 

@@ -19,7 +19,7 @@ from memory_app.memories.remember import drop_context, note_names
 from memory_app.records.scope import check_name
 from memory_app.records.unchanged import UNCHANGED, Unchanged
 from memory_app.runtime import Runtime
-from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows import names, user_details
 from memory_app.tenancy.shards import in_users_shard
 
 ALIASES_LIMIT = 20
@@ -96,7 +96,9 @@ def _change(runtime: Runtime, *, tenant_id: int, name: str, change: UserChange) 
         names.ensure_user(connection, tenant_id, name)
         zone = change.time_zone
         if not isinstance(zone, Unchanged):
-            names.set_time_zone(connection, tenant_id, user=name, zone=zone or "UTC", is_set=zone is not None)
+            user_details.set_time_zone(
+                connection, tenant_id, user=name, zone=zone or "UTC", is_set=zone is not None
+            )
         if isinstance(change.label, Unchanged) and isinstance(change.aliases, Unchanged):
             return ()
         return _rename(connection, tenant_id, name, change)
@@ -106,7 +108,7 @@ def _rename(connection: Connection, tenant_id: int, name: str, change: UserChang
     before = users.lock(connection, tenant_id, name)
     label = before.label if isinstance(change.label, Unchanged) else change.label
     aliases = before.aliases if isinstance(change.aliases, Unchanged) else change.aliases
-    names.set_names(connection, tenant_id, user=name, label=label, aliases=aliases)
+    user_details.set_names(connection, tenant_id, user=name, label=label, aliases=aliases)
     scope_ids = users.scope_ids(connection, tenant_id, name)
     for scope_id in scope_ids:
         # An erasure takes the user and then the scopes, in the same order.

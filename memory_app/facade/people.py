@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from memory_app.agents import agents as agents_service
+from memory_app.agents import counts
 from memory_app.agents import grants as grants_service
-from memory_app.agents import listing
 from memory_app.agents import users as users_service
 from memory_app.agents.agents import Agent, AgentChange
-from memory_app.agents.listing import UserEntry
+from memory_app.agents.counts import UserEntry
+from memory_app.agents.rows.counts import ListedAgent
 from memory_app.agents.rows.grants import Grant
-from memory_app.agents.rows.listing import ListedAgent
 from memory_app.agents.rows.users import UserRow
 from memory_app.facade.base import Facade
 from memory_app.records.audit import Action
@@ -30,11 +30,11 @@ class People(Facade):
 
     def agents(self, *, limit: int = 50, cursor: str | None = None) -> tuple[ListedAgent, ...]:
         """Agents by name with the number of people they know; ``cursor`` is the last name of the page before."""
-        return listing.list_agents(self.runtime, self.tenant_id, limit=limit, cursor=cursor)
+        return counts.list_agents(self.runtime, self.tenant_id, limit=limit, cursor=cursor)
 
     def users(self, *, limit: int = 50, cursor: str | None = None) -> tuple[UserEntry, ...]:
         """Users by name with what is stored of them; ``cursor`` is the last name of the page before."""
-        return listing.list_users(self.runtime, self.tenant_id, limit=limit, cursor=cursor)
+        return counts.list_users(self.runtime, self.tenant_id, limit=limit, cursor=cursor)
 
     def agent(self, agent: str) -> Agent:
         """An agent with its persona, policy and default memories, all defaults filled in."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import RedirectResponse
 
-from memory_app.agents import agents, listing
+from memory_app.agents import agents, counts
 from memory_app.agents.agents import AgentChange
 from memory_app.agents.persona import (
     LENGTHS,
@@ -74,13 +74,13 @@ def show_agents(
 ) -> Response:
     if agent:
         return RedirectResponse(Addresses(request)("agents", agent), status_code=303)
-    rows = listing.list_agents(call.runtime, call.tenant_id, limit=PAGE_AGENTS, cursor=cursor)
+    rows = counts.list_agents(call.runtime, call.tenant_id, limit=PAGE_AGENTS, cursor=cursor)
     is_full = len(rows) == PAGE_AGENTS
     return page(
         request,
         "agents.html",
         agents=rows,
-        counted=listing.USERS_COUNTED,
+        counted=counts.USERS_COUNTED,
         cursor=cursor,
         next_cursor=rows[-1].name if is_full else None,
     )

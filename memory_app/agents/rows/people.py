@@ -15,6 +15,7 @@ class Person:
 
     number: int
     user: str
+    label: str | None
     agent: str
     since: datetime
     last_activity_at: datetime | None
@@ -24,12 +25,12 @@ class Person:
 _PEOPLE = text(
     """
     WITH page AS MATERIALIZED (
-        SELECT u.id, u.name FROM users u
+        SELECT u.id, u.name, u.label FROM users u
         WHERE u.tenant_id = :tenant AND (CAST(:user AS text) IS NULL OR u.name = :user)
           AND (CAST(:before AS bigint) IS NULL OR u.id < :before)
           AND EXISTS (SELECT FROM scopes c WHERE c.tenant_id = u.tenant_id AND c.user_id = u.id)
         ORDER BY u.id DESC LIMIT :limit)
-    SELECT p.id AS number, p.name AS user, a.name AS agent, c.created_at AS since,
+    SELECT p.id AS number, p.name AS user, p.label, a.name AS agent, c.created_at AS since,
            (SELECT max(s.last_activity_at) FROM sessions s WHERE s.scope_id = c.id) AS last_activity_at
     FROM page p JOIN scopes c ON c.tenant_id = :tenant AND c.user_id = p.id JOIN agents a ON a.id = c.agent_id
     ORDER BY p.id DESC, a.name

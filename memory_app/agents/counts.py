@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from memory_app.agents.rows import listing
-from memory_app.agents.rows.listing import ListedAgent, ListedUser, UserCounts
+from memory_app.agents.rows import counts as count_rows
+from memory_app.agents.rows.counts import ListedAgent, ListedUser, UserCounts
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, StoreUnavailable
@@ -38,7 +38,7 @@ def list_agents(
     """Agents in the order of their names; ``cursor`` is the last name of the page before."""
     limit, after = _page(limit, cursor)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
-        agents = listing.agents(connection, tenant_id, after=after, limit=limit)
+        agents = count_rows.agents(connection, tenant_id, after=after, limit=limit)
     if not agents:
         return ()
     totals: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def list_users(
     """Users in the order of their names; ``cursor`` is the last name of the page before."""
     limit, after = _page(limit, cursor)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
-        users = listing.users(connection, tenant_id, after=after, limit=limit)
+        users = count_rows.users(connection, tenant_id, after=after, limit=limit)
     by_shard: defaultdict[int, list[ListedUser]] = defaultdict(list)
     for user in users:
         by_shard[user.shard].append(user)
@@ -75,13 +75,13 @@ def _page(limit: int, cursor: str | None) -> tuple[int, str]:
 
 def _users_of(runtime: Runtime, *, tenant_id: int, names: list[str]) -> dict[str, int]:
     with transaction(runtime.engine, tenant_id) as connection:
-        return listing.users_of_agents(connection, tenant_id, names, most=USERS_COUNTED)
+        return count_rows.users_of_agents(connection, tenant_id, names, most=USERS_COUNTED)
 
 
 def _counts(runtime: Runtime, tenant_id: int, *, shard: int, names: list[str]) -> dict[str, UserCounts]:
     try:
         with transaction(runtime.at(shard).engine, tenant_id) as connection:
-            return listing.counts(connection, tenant_id, names)
+            return count_rows.counts(connection, tenant_id, names)
     except StoreUnavailable:
         # The list is for people who look for somebody: a shard that is away leaves their names.
         return {}
