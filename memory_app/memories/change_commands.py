@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
+from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json
+from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.memories.commands import memory_line
 from memory_app.records.records import Label, Memory
@@ -22,9 +26,7 @@ MemoryId = Annotated[UUID, typer.Argument(help="The memory, as `memory list --id
 @app.command()
 def pin(memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False) -> None:
     """Let a memory never fade, and consider it always."""
-    with connect(data, tenant) as memory:
-        changed = memory.pin(memory_id)
-    _show(changed, as_json=as_json)
+    _change(MemoryApp.pin, memory_id, tenant=tenant, data=data, as_json=as_json)
 
 
 @app.command()
@@ -32,9 +34,7 @@ def unpin(
     memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
 ) -> None:
     """Take the pin off a memory."""
-    with connect(data, tenant) as memory:
-        changed = memory.unpin(memory_id)
-    _show(changed, as_json=as_json)
+    _change(MemoryApp.unpin, memory_id, tenant=tenant, data=data, as_json=as_json)
 
 
 @app.command()
@@ -42,9 +42,7 @@ def invalidate(
     memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
 ) -> None:
     """Say that a memory is no longer true; it is kept as history."""
-    with connect(data, tenant) as memory:
-        changed = memory.invalidate(memory_id)
-    _show(changed, as_json=as_json)
+    _change(MemoryApp.invalidate, memory_id, tenant=tenant, data=data, as_json=as_json)
 
 
 @app.command()
@@ -52,9 +50,7 @@ def revive(
     memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
 ) -> None:
     """Bring back a memory that expired or was evicted."""
-    with connect(data, tenant) as memory:
-        changed = memory.revive(memory_id)
-    _show(changed, as_json=as_json)
+    _change(MemoryApp.revive, memory_id, tenant=tenant, data=data, as_json=as_json)
 
 
 @app.command()
@@ -62,8 +58,8 @@ def feedback(
     target: Annotated[UUID, typer.Argument(help="A turn of the assistant, or a memory.")],
     label: Annotated[Label, typer.Argument(help="What the person thought of it.")],
     note: Annotated[str | None, typer.Option(help="Why.")] = None,
-    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
-    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    agent: Agent = "assistant",
+    user: User = "me",
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
@@ -77,8 +73,18 @@ def feedback(
         out.print(f"{label}: {target}", markup=False, highlight=False)
 
 
-def _show(memory: Memory, *, as_json: bool) -> None:
+def _change(
+    act: Callable[[MemoryApp, UUID], Memory],
+    memory_id: UUID,
+    *,
+    tenant: str,
+    data: Path | None,
+    as_json: bool,
+) -> None:
+    """Act on a memory, and show what it is now."""
+    with connect(data, tenant) as memory:
+        changed = act(memory, memory_id)
     if as_json:
-        write_json(memory)
+        write_json(changed)
     else:
-        out.print(memory_line(memory, with_id=True), markup=False, highlight=False)
+        out.print(memory_line(changed, with_id=True), markup=False, highlight=False)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
+from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.memories.commands import memory_line
 from memory_app.records.scope import Scope
 
 app = typer.Typer()
 
-Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
-User = Annotated[str, typer.Option("--user", help="The person remembered.")]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="Most rows.")]
-DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 
 @app.command()
@@ -72,7 +70,7 @@ def facts(
     subject: Annotated[str | None, typer.Option(help="Only about this one.")] = None,
     relation: Annotated[str | None, typer.Option(help="Only of this relation, such as lives_in.")] = None,
     as_of: Annotated[
-        datetime | None, typer.Option(formats=DATES, help="What held at this time (UTC).", show_default=False)
+        str | None, typer.Option(help="What held at this time, with its zone.", show_default=False)
     ] = None,
     history: Annotated[bool, typer.Option("--history", help="What no longer holds, too.")] = False,
     limit: Limit = 50,
@@ -83,7 +81,7 @@ def facts(
     as_json: AsJson = False,
 ) -> None:
     """List facts that hold now, or held at a time."""
-    moment = None if as_of is None else as_of.replace(tzinfo=UTC)
+    moment = instant_option(as_of, "--as-of")
     with connect(data, tenant) as memory:
         hits = memory.facts(
             Scope(agent, user), subject=subject, relation=relation, as_of=moment, history=history, limit=limit

@@ -9,6 +9,7 @@ import typer
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.errors import Permanent
 from memory_app.recall.sections import as_json as window_as_json
@@ -17,8 +18,6 @@ from memory_app.records.scope import Scope
 
 app = typer.Typer()
 
-Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
-User = Annotated[str, typer.Option("--user", help="The person remembered.")]
 Expand = Annotated[
     bool, typer.Option("--expand-graph/--no-expand-graph", help="Add memories linked to those found.")
 ]

@@ -8,13 +8,11 @@ import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.records.scope import Scope
 
 app = typer.Typer()
-
-Agent = Annotated[str, typer.Option("--agent", help="The AI that remembers.")]
-User = Annotated[str, typer.Option("--user", help="The person remembered.")]
 
 
 @app.command()
