@@ -12,7 +12,7 @@ from memory_app.errors import InvalidInput
 
 
 class EventType(StrEnum):
-    """What happened. The values are stored with webhooks and known to listeners: never rename one."""
+    """What happened. The values are known to listeners: never rename one."""
 
     TURN_ACCEPTED = "turn.accepted"
     TURN_INDEXED = "turn.indexed"

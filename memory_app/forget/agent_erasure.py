@@ -38,9 +38,6 @@ from memory_app.tenancy.shards import in_each
 SCOPES_AT_ONCE = 200
 """Scopes that are listed at a time."""
 
-TURN_SECONDS = 480.0
-"""How long a worker erases before it gives the run back; below the soft limit of its task."""
-
 
 def rehearse(runtime: Runtime, tenant_id: int, agent: str) -> Run:
     """Count what would go, and write it down as a run that is over. Changes nothing else."""
@@ -63,9 +60,11 @@ def _counted(runtime: Runtime, *, tenant_id: int, agent: str) -> Mapping[str, in
         return agents.counts(connection, tenant_id, agent)
 
 
-def erase_agent_in_turn(runtime: Runtime, claimed: RunLease, run: Run, agent: str) -> Receipt:
-    """Do the run. Raises `StoreBusy` when its time is over or others hold rows: the run goes on later."""
-    deadline = time.monotonic() + TURN_SECONDS
+def erase_agent_in_turn(
+    runtime: Runtime, claimed: RunLease, run: Run, agent: str, *, deadline: float
+) -> Receipt:
+    """Do the run. Raises `StoreBusy` at the ``deadline`` (of `time.monotonic`), or when others hold rows: then the run
+    goes on later."""
     counts = _Progress(claimed, Counter((run.report or {}).get("counts", {})))
     while True:
         done = in_each(runtime, partial(_erase_scopes, agent=agent, progress=counts, deadline=deadline))

@@ -73,23 +73,25 @@ def erase_in_turn(runtime: Runtime, claimed: RunLease) -> None:
     if run is None:
         raise NotFound(f"no run {claimed.run_id}")
     target = Target.read(run.options)
+    deadline = time.monotonic() + TURN_SECONDS
     note = noting(
         runtime, claimed.tenant_id, _ACTIONS[target.of], user=target.user, target=f"run {claimed.run_id}"
     )
     receipt: Receipt | None
     with note:
         if target.of is Subject.AGENT:
-            receipt = erase_agent_in_turn(runtime, claimed, run, target.names[0])
+            receipt = erase_agent_in_turn(runtime, claimed, run, target.names[0], deadline=deadline)
         else:
             _note_progress(runtime, claimed, ForgetStage.WAITING, {})
-            receipt = _try_until_free(runtime, claimed, run, target)
+            receipt = _try_until_free(runtime, claimed, run, target, deadline=deadline)
     if receipt is not None:
         carry_out.add_to_file(runtime, receipt)
 
 
-def _try_until_free(runtime: Runtime, claimed: RunLease, run: Run, target: Target) -> Receipt | None:
+def _try_until_free(
+    runtime: Runtime, claimed: RunLease, run: Run, target: Target, *, deadline: float
+) -> Receipt | None:
     """The receipt; None where the same was erased meanwhile. Raises what `BUSY` has when the rows never were free."""
-    deadline = time.monotonic() + TURN_SECONDS
     while True:
         try:
             return target.in_its_shard(
