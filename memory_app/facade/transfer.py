@@ -15,8 +15,8 @@ from memory_app.records.reports import ImportReport
 from memory_app.records.scope import Scope
 from memory_app.transfer import export as export_service
 from memory_app.transfer import imports, snapshots
+from memory_app.transfer.import_order import Order
 from memory_app.transfer.import_source import source_of
-from memory_app.transfer.imports import Order
 from memory_app.transfer.rows.checkpoints import CheckpointRow
 from memory_app.transfer.snapshots import Imported
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
+from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, say, write_json
 from memory_app.console.settings import Data
@@ -22,6 +23,7 @@ from memory_app.records.scope import Scope
 from memory_app.transfer.export_lines import END, HEADER, HEADER_LIMIT, is_header, type_of
 from memory_app.transfer.import_output import roles_of, shown_progress, tell_import
 from memory_app.transfer.snapshot import FORMAT as SNAPSHOT
+from memory_app.transfer.snapshots import Imported
 
 app = typer.Typer()
 
@@ -149,14 +151,7 @@ def import_scope(
     """Fill an empty agent and user from an own export, or add the chats and memories that another program exported."""
     form = form or own_form(path)
     with connect(data, tenant) as memory:
-        if form is ImportForm.JSONL:
-            with _opened(path) as file:
-                done = memory.import_lines(file, user=user, new_consent=new_consent)
-        elif form is ImportForm.SNAPSHOT:
-            with _opened(path) as file:
-                snapshot = _snapshot(file.read(), path)
-            done = memory.load(Scope(agent, user or USUAL_USER), snapshot, new_consent=new_consent)
-        else:
+        if form not in (ImportForm.JSONL, ImportForm.SNAPSHOT):
             with shown_progress(hidden=as_json or dry_run) as on_progress:
                 run = memory.import_file(
                     Scope(agent, user or USUAL_USER, session),
@@ -171,7 +166,19 @@ def import_scope(
                 )
             tell_import(run.report, as_json=as_json)
             return
+        done = _import_own(memory, form, path, agent=agent, user=user, new_consent=new_consent)
     _tell(dict(done.counts), f"read from {path}", as_json=as_json)
+
+
+def _import_own(
+    memory: MemoryApp, form: ImportForm, path: Path, *, agent: str, user: str | None, new_consent: bool
+) -> Imported:
+    """Fill an empty agent and user from a file that `memory export` wrote."""
+    with _opened(path) as file:
+        if form is ImportForm.JSONL:
+            return memory.import_lines(file, user=user, new_consent=new_consent)
+        snapshot = _snapshot(file.read(), path)
+    return memory.load(Scope(agent, user or USUAL_USER), snapshot, new_consent=new_consent)
 
 
 def own_form(path: Path) -> ImportForm | None:

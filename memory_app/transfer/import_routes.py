@@ -10,7 +10,7 @@ from memory_app.errors import InvalidInput
 from memory_app.jobs.answers import RunStateAnswer
 from memory_app.records.audit import Action
 from memory_app.transfer import imports
-from memory_app.transfer.imports import Order
+from memory_app.transfer.import_order import Order
 from memory_app.web.call import IN_SCOPE, OfUser, Writer, errors
 from memory_app.web.fields import NAME_SCHEMA
 from memory_app.web.strict import DECODER, FILE_BODY, StrictRoute, Upload, audited, takes_file

@@ -7,14 +7,13 @@ known by their words.
 
 from __future__ import annotations
 
-import io
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar
 
 import structlog
 
@@ -25,22 +24,21 @@ from memory_app.errors import Conflict, InvalidInput, NotFound, Permanent, Quota
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunClaim
-from memory_app.language.zones import find_zone, zone_of
-from memory_app.records.records import Role
 from memory_app.records.reports import ImportProgress, ImportReport, ImportSurvey
 from memory_app.records.run import RunName
-from memory_app.records.scope import Scope, check_name
+from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard, in_usable
+from memory_app.transfer.import_order import Order
 from memory_app.transfer.import_storage import Storage
-from memory_app.transfer.importers.detection import FORMATS
 from memory_app.transfer.importers.plan import Planned, planned
-from memory_app.transfer.importers.records import DateOrder, Options, Source
+from memory_app.transfer.importers.records import Source
 from memory_app.transfer.importers.survey import check, survey
 from memory_app.transfer.rows import imports
+from memory_app.transfer.waiting_file import WaitingFile
 from memory_app.turns.erased import Waited
 
 log = structlog.get_logger(__name__)
@@ -65,70 +63,7 @@ NOTE_SECONDS = 2.0
 PATIENCE_SECONDS = 600.0
 """How long an import in this process waits while the workers have too much to do."""
 
-SPEAKERS_LIMIT = 1_000
-ROLES = (Role.USER, Role.ASSISTANT)
-"""What a speaker can be told to be."""
-
 OnProgress = Callable[[ImportReport], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """How a file is to be imported: what the caller says of it. Raises `InvalidInput` naming the field."""
-
-    format: str | None = None
-    dry_run: bool = False
-    session: str | None = None
-    time_zone: str | None = None
-    date_order: str | None = None
-    speakers: Mapping[str, str] = field(default_factory=dict)
-    owner: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.format is not None and self.format not in FORMATS:
-            raise InvalidInput(f"format: one of {', '.join(FORMATS)}", field="format")
-        if self.session is not None:
-            check_name(self.session, field="session")
-        if self.time_zone is not None and find_zone(self.time_zone) is None:
-            raise InvalidInput(
-                "time_zone: not a time zone, such as Europe/Lisbon or +09:00", field="time_zone"
-            )
-        if self.date_order is not None and self.date_order not in set(DateOrder):
-            raise InvalidInput(f"date_order: one of {', '.join(DateOrder)}", field="date_order")
-        if len(self.speakers) > SPEAKERS_LIMIT:
-            raise InvalidInput(f"speakers: at most {SPEAKERS_LIMIT}", field="speakers")
-        for name, role in self.speakers.items():
-            check_name(name, field="speakers")
-            if role not in ROLES:
-                raise InvalidInput(f"speakers: each is one of {', '.join(ROLES)}", field="speakers")
-
-    def stored(self) -> dict[str, Any]:
-        """The order as the run keeps it. What names people goes with ``target``, which a run has until it ends."""
-        target = {"session": self.session, "speakers": dict(self.speakers), "owner": self.owner}
-        return {
-            "format": self.format,
-            "dry_run": self.dry_run,
-            "time_zone": self.time_zone,
-            "date_order": self.date_order,
-            "target": target,
-        }
-
-    @classmethod
-    def read(cls, options: Mapping[str, Any]) -> Order:
-        """The order that a run keeps."""
-        own = {name: options[name] for name in ("format", "dry_run", "time_zone", "date_order")}
-        return cls(**own, **options["target"])
-
-    def options_in(self, row: ScopeRow) -> Options:
-        """What the reader of the file is told, in this scope."""
-        return Options(
-            session=self.session,
-            time_zone=zone_of(self.time_zone or row.time_zone),
-            date_order=None if self.date_order is None else DateOrder(self.date_order),
-            speakers={name: Role(role) for name, role in self.speakers.items()},
-            owner=self.owner,
-            is_group=parse_policy(row.policy).group,
-        )
 
 
 @in_scopes_shard
@@ -214,7 +149,7 @@ def import_waiting(runtime: Runtime, claimed: RunClaim) -> None:
     if not size:
         raise Permanent("the file is gone; send it again")
     order = Order.read(run.options)
-    source = _Waiting(runtime, claimed)
+    source = WaitingFile(runtime, claimed, PART_BYTES)
     try:
         _import(runtime, claimed, row=row, run=run, order=order, source=source)
     except (InvalidInput, Conflict) as error:
@@ -298,60 +233,6 @@ class _Slice:
             runs.give_back(connection, self.claimed, timedelta(seconds=wait_seconds))
         if not wait_seconds:
             self.runtime.hint(queue.IMPORT_FILE, run_id=str(self.claimed.run_id))
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """The file that waits for a run."""
-
-    runtime: Runtime
-    claimed: RunClaim
-
-    def open(self) -> BinaryIO:
-        return cast(BinaryIO, io.BufferedReader(_Parts(self.runtime, self.claimed), PART_BYTES))
-
-
-class _Parts(io.RawIOBase):
-    """The parts of a file as one stream, of which one is in memory. No transaction is open between two of them."""
-
-    def __init__(self, runtime: Runtime, claimed: RunClaim) -> None:
-        self._runtime = runtime
-        self._claimed = claimed
-        self._position = 0
-        self._number = -1
-        self._part = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_CUR:
-            offset += self._position
-        elif whence == io.SEEK_END:
-            with transaction(self._runtime.engine, self._claimed.tenant_id) as connection:
-                offset += imports.size(connection, self._claimed.run_id)
-        self._position = max(offset, 0)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        number, start = divmod(self._position, PART_BYTES)
-        content = self._read(number)[start : start + len(buffer)]
-        buffer[: len(content)] = content
-        self._position += len(content)
-        return len(content)
-
-    def _read(self, number: int) -> bytes:
-        if number != self._number:
-            with transaction(self._runtime.engine, self._claimed.tenant_id) as connection:
-                self._part = imports.read_part(connection, self._claimed.run_id, number) or b""
-            self._number = number
-        return self._part
 
 
 def _waiting(here: Runtime, tenant_id: int) -> int:
