@@ -26,7 +26,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy import quotas, shards
 from memory_app.tenancy.digests import USER, digests_of
 from memory_app.tenancy.policy import parse_policy
-from memory_app.tenancy.rows import erased, names
+from memory_app.tenancy.rows import erased, names, user_details
 from memory_app.tenancy.rows.names import ScopeRow
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.transfer.redacted import redacted_lists
@@ -149,9 +149,9 @@ def load_all(
                 names.mark_seeded(connection, row.id)
             scope_ids.append(row.id)
         for user, zone in (time_zones or {}).items():
-            names.set_time_zone(connection, tenant_id, user=user, zone=zone)
+            user_details.set_time_zone(connection, tenant_id, user=user, zone=zone)
         for user, (label, aliases) in (user_names or {}).items():
-            names.set_names(connection, tenant_id, user=user, label=label, aliases=aliases)
+            user_details.set_names(connection, tenant_id, user=user, label=label, aliases=aliases)
         schedule.wake(connection, runtime, scope_ids)
     # After the commit: a context that is rebuilt before it would be cached without the imported memories.
     for scope_id in scope_ids:

@@ -8,8 +8,8 @@ alone, and parked after three unexplained starts; the session goes on behind a v
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -34,22 +34,15 @@ from memory_app.extraction.llm import Talk
 from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.rows import runs
-from memory_app.language.zones import told_zone
-from memory_app.memories import capacity, query_graph, remember
-from memory_app.memories.forbidden import is_forbidden
-from memory_app.memories.mentions import Ties, named_text, ties_of
-from memory_app.memories.people import display_names
-from memory_app.memories.rows import entities
-from memory_app.memories.rows import queries as query_store
-from memory_app.memories.rows import terms as term_store
-from memory_app.records.records import WITHHELD, Extraction, Role, Statement, Turn
+from memory_app.memories import capacity, remember
+from memory_app.records.records import Extraction, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
-from memory_app.turns import extraction_failures, extractor, routing
+from memory_app.turns import extraction_failures, extractor, routing, turn_effects
 from memory_app.turns.batch import ANSWER, Batch, next_batch, note_progress
 from memory_app.turns.extractor import Answered
-from memory_app.turns.rows import extract_work, search_columns, sessions, stages
+from memory_app.turns.rows import extract_work, sessions, stages
 from memory_app.turns.rows.sessions import Claim
 from memory_app.turns.sources import sourced
 
@@ -60,9 +53,6 @@ ANSWER_LIMIT_CHARS = 1_000_000
 
 # One more call of a model, with its repair, ends before the time limit of a task.
 MOST_SECONDS = 15.0
-
-TIME_ZONE = "time_zone"
-"""Relation of the zone that a person says is theirs."""
 
 NOT_CURATED = "fact curation is off for this agent"
 
@@ -230,7 +220,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     extraction = answered.extraction
     statements = extraction.statements if batch.policy.fact_curation else ()
     of_speakers = [_sourced(statement, batch) for statement in statements]
-    questions = _questions(batch, extraction)
+    questions = turn_effects.questions_of(batch, extraction)
     prepared = remember.prepare(runtime, [*of_speakers, *questions], policy=batch.policy)
     claimed = batch.claim
     place = remember.Place(
@@ -239,20 +229,20 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     with transaction(runtime.engine, claimed.tenant_id) as connection:
         if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
             raise _Fenced
-        _note_user(connection, batch)
+        turn_effects.note_user(connection, batch)
         written = remember.write_all(connection, runtime, place, prepared=prepared[: len(of_speakers)])
-        noted = _note_questions(
+        noted = turn_effects.note_questions(
             connection, runtime, place, batch=batch, questions=prepared[len(of_speakers) :]
         )
         evicted = _keep_ceiling(connection, runtime, batch, stored=[*noted, *written])
-        _note_zone(connection, batch, of_speakers)
+        turn_effects.note_zone(connection, batch, of_speakers)
         if batch.policy.entity_extraction:
-            _note_entities(connection, batch, extraction=extraction, questions=questions)
+            turn_effects.note_entities(connection, batch, extraction=extraction, questions=questions)
         if written:
             schedule.wake(connection, runtime, [claimed.scope_id])
         reasons = _reasons(batch, extraction, statements)
         stages.mark_extracted(connection, claimed.scope_id, reasons)
-        _withdraw(connection, batch, reasons)
+        turn_effects.withdraw(connection, batch, reasons)
         report = ExtractionReport(
             turns=len(batch.turns),
             memories=tuple(result.id for result in written),
@@ -281,91 +271,8 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     return ExtractReport(turns=len(batch.turns), memories=len(written))
 
 
-def _questions(batch: Batch, extraction: Extraction) -> tuple[Statement, ...]:
-    """Questions of the turns, without those about what the agent never keeps."""
-    if not batch.policy.query_graph:
-        return ()
-    never = batch.policy.instructions.never
-    questions = query_graph.questions(_kept(batch, extraction), extraction.mentions)
-    return tuple(question for question in questions if not is_forbidden(question.text, never))
-
-
-def _kept(batch: Batch, extraction: Extraction) -> tuple[Turn, ...]:
-    """The turns of the batch, without those of which somebody asked that they are not kept."""
-    return tuple(turn for turn in batch.turns if extraction.reasons.get(turn.id) != WITHHELD)
-
-
 def _sourced(statement: Statement, batch: Batch) -> Statement:
-    return sourced(statement, batch.turns, user=batch.user, names=_names_of_user(batch).values())
-
-
-def _names_of_user(batch: Batch) -> dict[str, str]:
-    # In a room each name is a person of its own.
-    if batch.policy.group:
-        return {}
-    return display_names(batch.turns, batch.user, label=batch.label, aliases=batch.aliases)
-
-
-def _note_user(connection: Connection, batch: Batch) -> None:
-    """Note by which names the user goes, so that whatever is told of any of them is told of one person."""
-    names_of_user = _names_of_user(batch)
-    if not names_of_user or not batch.policy.entity_extraction:
-        return
-    entities.note_user(
-        connection,
-        batch.claim.tenant_id,
-        batch.claim.scope_id,
-        user=batch.user,
-        names=names_of_user,
-        at=max(turn.at for turn in batch.turns),
-    )
-
-
-def _withdraw(connection: Connection, batch: Batch, reasons: Mapping[UUID, str | None]) -> None:
-    """Take turns that are not to be kept out of what search finds. Windows leave them out by their reason."""
-    ids = [id for id, reason in reasons.items() if reason == WITHHELD]
-    terms = search_columns.withdraw(connection, batch.claim.scope_id, ids)
-    term_store.add(
-        connection,
-        batch.claim.tenant_id,
-        [(batch.claim.scope_id, term_counts) for term_counts in terms],
-        sign=-1,
-    )
-
-
-def _note_zone(connection: Connection, batch: Batch, statements: Sequence[Statement]) -> None:
-    """Take the zone that the user says is theirs for the one in which their times are read from now on."""
-    if batch.policy.group:
-        return
-    told = [
-        statement.object
-        for statement in statements
-        if statement.relation == TIME_ZONE
-        and (statement.subject or "").casefold() == batch.user.casefold()
-        and statement.object is not None
-        and (statement.source or "").startswith(f"{Role.USER}:")
-    ]
-    zone = told_zone(told[-1]) if told else None
-    if zone is not None:
-        names.note_zone(connection, batch.claim.tenant_id, batch.claim.scope_id, zone=zone)
-
-
-def _note_questions(
-    connection: Connection,
-    runtime: Runtime,
-    place: remember.Place,
-    *,
-    batch: Batch,
-    questions: Sequence[remember.Prepared],
-) -> list[remember.Remembered]:
-    """Write the questions of the turns into the query graph of the session, and link the answers to them."""
-    if not batch.policy.query_graph or not batch.turns:
-        return []
-    in_session = replace(place, session_id=batch.claim.session_id, session=batch.turns[0].session)
-    noted = remember.write_all(connection, runtime, in_session, prepared=questions)
-    answers = [turn.id for turn in batch.turns if turn.role is Role.ASSISTANT]
-    query_store.link_answers(connection, batch.claim.scope_id, answers)
-    return noted
+    return sourced(statement, batch.turns, user=batch.user, names=turn_effects.names_of_user(batch).values())
 
 
 def _keep_ceiling(
@@ -379,29 +286,6 @@ def _keep_ceiling(
     return capacity.keep_ceiling(
         connection, runtime, claimed.tenant_id, scope_id=claimed.scope_id, policy=batch.policy, written=ids
     )
-
-
-def _note_entities(
-    connection: Connection, batch: Batch, *, extraction: Extraction, questions: Sequence[Statement]
-) -> None:
-    """Count the entities that turns mention beyond what the write path counted of their memories."""
-    claimed = batch.claim
-    statements = (*extraction.statements, *questions)
-    turns = _kept(batch, extraction)
-    known = entities.likely_named(connection, claimed.scope_id, [turn.text for turn in turns])
-    ties: Ties = {}
-    for turn in turns:
-        of_turn = [statement for statement in statements if turn.id in statement.evidence]
-        # Of a turn that is remembered only what was known before: what is new in it stands in its memories.
-        mentions = () if of_turn else extraction.mentions.get(turn.id, ())
-        counted = {
-            key
-            for statement in of_turn
-            for key in ties_of(named_text(statement), statement.mentions, known, turn.at)
-        }
-        ties_of_turn = ties_of(turn.text, mentions, known, turn.at)
-        ties |= {key: tie for key, tie in ties_of_turn.items() if key not in counted}
-    entities.upsert(connection, claimed.tenant_id, claimed.scope_id, mentions=ties)
 
 
 def _reasons(batch: Batch, extraction: Extraction, written: Sequence[Statement]) -> dict[UUID, str | None]:

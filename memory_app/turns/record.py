@@ -31,7 +31,7 @@ from memory_app.tenancy import quotas, redaction
 from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.quotas import Quota
-from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows import names, user_details
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns import erased
 from memory_app.turns.erased import Waited
@@ -217,7 +217,7 @@ def _note_offset(
     offset = offset_of(times[-1]) if times else None
     # Nearly always it is known already, and nothing is written.
     if offset is not None and offset != (session.utc_offset or "+00:00"):
-        names.note_offset(connection, tenant_id, session.scope_id, utc_offset=offset)
+        user_details.note_offset(connection, tenant_id, session.scope_id, utc_offset=offset)
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:

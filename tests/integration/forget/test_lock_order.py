@@ -22,7 +22,7 @@ from memory_app.records.run import RunState
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
-from memory_app.tenancy.rows import names
+from memory_app.tenancy.rows import names, user_details
 from memory_app.turns import index
 from memory_app.turns.record import record
 from memory_app.turns.rows import index_work, sessions
@@ -104,7 +104,7 @@ def test_who_notes_the_offset_of_a_person_does_not_wait_for_an_erasure(
         tenant,
         owner,
         lambda connection: sessions.lock_session(connection, tenant, CHAT),
-        lambda connection: names.note_offset(connection, tenant, scope, utc_offset="+02:00"),
+        lambda connection: user_details.note_offset(connection, tenant, scope, utc_offset="+02:00"),
     )
 
 

@@ -30,7 +30,7 @@ from memory_app.recall.recall import RecallQuery, recall
 from memory_app.records.records import Label, Mention, NewTurn, Role, Statement
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.rows import keys, names
+from memory_app.tenancy.rows import keys, user_details
 from memory_app.transfer import export_routes as routes
 from memory_app.transfer import snapshots
 from memory_app.transfer.export import export_lines, import_lines
@@ -79,7 +79,7 @@ def lived(runtime: Runtime, tenant: int, owner: Engine) -> None:
     give_feedback(runtime, tenant, BOB, target=kept.id, label=Label.DOWN)
     snapshots.make_checkpoint(runtime, tenant, BOB)
     with transaction(runtime.engine, tenant) as connection:
-        names.set_time_zone(connection, tenant, user="bob", zone="Europe/Paris")
+        user_details.set_time_zone(connection, tenant, user="bob", zone="Europe/Paris")
 
 
 def answers(runtime: Runtime, tenant: int, scope: Scope = BOB) -> list[list[tuple[Any, str]]]:
