@@ -27,3 +27,11 @@ def tables_with(owner: Engine, word: str) -> list[str]:
                 {"like": f"%{word}%"},
             ).scalar_one()
         ]
+
+
+def whole_rows(owner: Engine, table: str) -> list[str]:
+    """Every row of a table as text, without the numbers of the transactions that changed it: an undo is a change."""
+    numbers = "ARRAY['stored_xact', 'altered_xact']"
+    return sorted(
+        row.whole for row in rows(owner, f"SELECT (to_jsonb(t) - {numbers})::text AS whole FROM {table} t")
+    )

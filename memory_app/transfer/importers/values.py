@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from memory_app.language.characters import INVISIBLE
 from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import NAME_LIMIT
 from memory_app.transfer.importers.records import Message, Omission, Reason
@@ -15,8 +16,8 @@ _YEARS = range(1970, 2201)
 _UNITS = ((1e11, 1e3), (1e14, 1e6), (1e17, 1e9))
 """From which number on a time counts how small parts of a second: as seconds, 1e11 would be the year 5138."""
 
-_CONTROL = re.compile("[\x00-\x1f\x7f\ud800-\udfff\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-"""What no name holds, and the invisible marks of direction that programs put around names."""
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+"""What no name holds."""
 
 
 def text_of(value: object) -> str:
@@ -33,7 +34,9 @@ def mapping_of(value: object) -> Mapping[str, object]:
 
 def name_of(value: object) -> str | None:
     """A name as a speaker may have it; None where nothing is left of it."""
-    name = _CONTROL.sub("", text_of(value)).strip()[:NAME_LIMIT]
+    # Programs put invisible marks of direction around names.
+    visible = INVISIBLE.sub("", text_of(value))
+    name = _CONTROL.sub("", visible).strip()[:NAME_LIMIT]
     return name or None
 
 

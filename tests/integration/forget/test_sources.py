@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from queries import rows
+from queries import rows, whole_rows
 from sqlalchemy import Engine, text
 
 from memory_app.dispatch import finder
@@ -47,10 +47,7 @@ def derive(runtime: Runtime, tenant: int, words: str, *parents: UUID, **fields: 
 
 def everything(owner: Engine) -> dict[str, list[str]]:
     """Every row of the scope, bit for bit."""
-    return {
-        table: sorted(row.whole for row in rows(owner, f"SELECT CAST(t AS text) AS whole FROM {table} t"))
-        for table in ("memories", "links", "mentions", "evidence")
-    }
+    return {table: whole_rows(owner, table) for table in ("memories", "links", "mentions", "evidence")}
 
 
 def groundless(owner: Engine) -> list[UUID]:

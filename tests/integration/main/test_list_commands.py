@@ -40,7 +40,7 @@ def test_listings_are_for_people_and_for_programs(memory: Memory, fact: str) -> 
         rows = memory(*command, "--json").json
         assert isinstance(rows, list) and rows, command
     assert memory("links", fact, *MIRA, "--json").json == []
-    assert memory("facts", "--as-of", "2000-01-01", *MIRA, "--json").json == []
+    assert memory("facts", "--as-of", "2000-01-01T00:00:00+00:00", *MIRA, "--json").json == []
 
 
 def test_a_memory_is_pinned_ended_and_rated(memory: Memory, fact: str) -> None:

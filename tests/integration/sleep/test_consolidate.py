@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from embedders import at_angles
+from queries import whole_rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -58,7 +59,7 @@ def rows_as_text(
 
 def everything(owner: Engine) -> list[Any]:
     tables = ("memories", "links", "evidence", "mentions", "entities", "terms")
-    return [rows_as_text(owner, f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
+    return [whole_rows(owner, table) for table in tables]
 
 
 def current(owner: Engine) -> list[str]:

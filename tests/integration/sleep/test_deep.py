@@ -65,7 +65,7 @@ AGAIN = (
     ("Nora bakes bread with rye flour.", "Nora often bakes bread with rye flour."),
 )
 TABLES = ("memories", "links", "mentions", "evidence", "entities")
-COUNTERS = {"recall_count", "last_recalled"}
+COUNTERS = {"recall_count", "last_recalled", "stored_xact", "altered_xact"}
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def references(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def everything(owner: Engine) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables, without how often they were recalled."""
+    """All rows of all tables, without how often they were recalled and in which transactions they changed."""
     state: dict[str, list[tuple[Any, ...]]] = {}
     for table in TABLES:
         listed = [row._mapping for row in rows(owner, f"SELECT * FROM {table}")]

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from queries import rows
+from queries import rows, whole_rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -65,11 +65,9 @@ def revised(runtime: Runtime, tenant: int, revise: Callable[[CyclePlan], CyclePl
 
 
 def whole(owner: Engine) -> list[str]:
-    return sorted(
-        row.whole
-        for table in ("memories", "links", "mentions", "evidence")
-        for row in rows(owner, f"SELECT CAST(t AS text) AS whole FROM {table} t")
-    )
+    return [
+        row for table in ("memories", "links", "mentions", "evidence") for row in whole_rows(owner, table)
+    ]
 
 
 def test_what_proved_itself_is_promoted_and_the_rest_of_the_session_goes(

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from hot_reads import cached_context
-from queries import rows
+from queries import rows, whole_rows
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
 
@@ -62,10 +62,7 @@ def keep(runtime: Runtime, tenant: int, words: str, *, scope: Scope = SCOPE, **f
 
 def everything(owner: Engine) -> dict[str, list[str]]:
     """Every row of the scope, bit for bit."""
-    return {
-        table: sorted(row.whole for row in rows(owner, f"SELECT CAST(t AS text) AS whole FROM {table} t"))
-        for table in TABLES
-    }
+    return {table: whole_rows(owner, table) for table in TABLES}
 
 
 def current(owner: Engine) -> list[str]:

@@ -74,7 +74,8 @@ def test_a_bound_key_is_refused_on_every_other_route(
     bound = client_of(made(owner, rights=keys.RIGHTS, **binding))
     cells = 0
     for template, methods in app.openapi()["paths"].items():
-        if not template.startswith("/v1/"):
+        # A bound key hears of its own agent and person there (`test_event_streams`).
+        if not template.startswith("/v1/") or template == "/v1/events":
             continue
         for method in methods:
             for id in ids_of_bob.values():
