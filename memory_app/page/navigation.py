@@ -21,6 +21,7 @@ NOTICES: Final[Mapping[str, str]] = {
     "policy": "The policy is saved. It takes effect with the next turn.",
     "defaults": "The default memories are saved.",
     "asked": "A worker does it as soon as its turn comes.",
+    "import": "The file is here. A worker reads it as soon as its turn comes.",
     "undone": "All of it is taken back.",
     "discarded": "The turn was given up. It stays readable and has no effects.",
     "pinned": "Pinned: it never fades and is never evicted.",

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request, Response
 
 from memory_app.errors import InvalidInput
-from memory_app.page.render import HERE, page
+from memory_app.page.person_routes import PERSON, person_page
 from memory_app.page.route import Filled, PageRoute, done
 from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
@@ -19,7 +19,7 @@ from memory_app.web.strict import audited
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 
-NIGHTS = HERE + "/agents/{agent}/users/{user}/nights"
+NIGHTS = PERSON + "/nights"
 PAGE_NIGHTS = 50
 JOBS = ("sleep", "consolidate", "deep")
 
@@ -29,10 +29,10 @@ RunId = Annotated[Id, Path()]
 @router.get(NIGHTS)
 def show_nights(request: Request, call: Reader, scope: OfUser, cursor: Cursor = None) -> Response:
     rows = nights.list_nights(call.runtime, call.tenant_id, scope, limit=PAGE_NIGHTS, before=cursor)
-    return page(
+    return person_page(
         request,
+        scope,
         "nights.html",
-        scope=scope,
         nights=rows,
         cursor=cursor,
         next_cursor=next_cursor([row.id for row in rows], PAGE_NIGHTS),
@@ -66,10 +66,10 @@ def show_night(request: Request, call: Reader, scope: OfUser, id: RunId) -> Resp
         and not report.get("undone_at")
         and bool(report.get("changes"))
     )
-    return page(
+    return person_page(
         request,
+        scope,
         "night.html",
-        scope=scope,
         night=night,
         run=run,
         report=report,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
+from anyio import to_thread
 from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import RedirectResponse
@@ -18,11 +19,12 @@ from starlette.responses import RedirectResponse
 from memory_app.errors import InvalidInput, MemoryAppError, TooLarge
 from memory_app.page import cookies
 from memory_app.page.form import Form
+from memory_app.page.multipart import read_form
 from memory_app.page.navigation import NOTICES
 from memory_app.page.render import Addresses, error_page
 from memory_app.page.session import Session, Signer, begin
 from memory_app.web.errors import path_of
-from memory_app.web.strict import StrictRoute
+from memory_app.web.strict import StrictRequest, StrictRoute
 from memory_app.web.validation import message_of
 
 
@@ -57,7 +59,10 @@ class PageRoute(StrictRoute):
     @asynccontextmanager
     async def whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
         async with super().whole(request, tenant_id) as whole:
-            whole.state.form = Form.parse(await whole.body())
+            if self.takes_file:
+                await _open_file(whole)
+            else:
+                whole.state.form = Form.parse(await whole.body())
             whole.state.form.check(request.app.state.page_signer, str(request.state.session))
             yield whole
 
@@ -69,6 +74,15 @@ async def _form(request: Request) -> Form:
 
 Filled = Annotated[Form, Depends(_form)]
 """The argument of a route that takes a POST: what was filled in."""
+
+
+async def _file(request: Request) -> BinaryIO:
+    file: BinaryIO = request.state.file
+    return file
+
+
+File = Annotated[BinaryIO, Depends(_file)]
+"""The argument of a route that `takes_file`: the file of its form; its bytes are there as long as the call lasts."""
 
 
 def done(request: Request, *segments: object, notice: str) -> Response:
@@ -90,6 +104,15 @@ def shown_again(request: Request, show: Callable[[MemoryAppError], Response]) ->
     except (InvalidInput, TooLarge) as error:
         request.state.shown_again = show(error)
         raise
+
+
+async def _open_file(request: Request) -> None:
+    assert isinstance(request, StrictRequest)
+    parsers = request.app.state.arrivals.parsers
+    content_type = request.headers.get("content-type", "")
+    # In a thread, since all of the body is looked through for the end of the file.
+    form, file = await to_thread.run_sync(read_form, request.upload, content_type, limiter=parsers)
+    request.state.form, request.state.file = form, file
 
 
 def _prolong(request: Request, response: Response, session: Session) -> None:

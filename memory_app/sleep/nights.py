@@ -12,16 +12,16 @@ from uuid import UUID
 
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
-from memory_app.jobs.rows import runs
+from memory_app.jobs.rows import listing, runs
+from memory_app.jobs.rows.listing import ListedRun
 from memory_app.jobs.rows.runs import ScopeRun
 from memory_app.memories.rows import merges
 from memory_app.records.records import Memory
 from memory_app.records.run import Change, RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.sleep.rows import images, nights
+from memory_app.sleep.rows import images
 from memory_app.sleep.rows.images import RowImage
-from memory_app.sleep.rows.nights import NightRow
 from memory_app.sleep.rules import summary
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
@@ -60,11 +60,11 @@ class Night:
 @in_scopes_shard
 def list_nights(
     runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int = 50, before: UUID | None = None
-) -> tuple[NightRow, ...]:
+) -> tuple[ListedRun, ...]:
     """Runs of the scope, newest first; ``before`` is the last of the page before. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return nights.of_scope(connection, row.id, names=NIGHTS, limit=min(limit, PAGE_LIMIT), before=before)
+        return listing.of_scope(connection, row.id, names=NIGHTS, limit=min(limit, PAGE_LIMIT), before=before)
 
 
 @in_scopes_shard

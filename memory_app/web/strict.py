@@ -112,13 +112,18 @@ class StrictRoute(APIRoute):
 
     @property
     def takes_body(self) -> bool:
-        return self.body_field is not None or self.endpoint in _TAKE_FILES
+        return self.body_field is not None or self.takes_file
+
+    @property
+    def takes_file(self) -> bool:
+        """Whether the body is a file, or holds one."""
+        return self.endpoint in _TAKE_FILES
 
     @asynccontextmanager
     async def whole(self, request: Request, tenant_id: int) -> AsyncIterator[Request]:
         """The request with its whole body."""
         arrivals: Arrivals = request.app.state.arrivals
-        is_import = self.endpoint in _TAKE_SNAPSHOTS | _TAKE_FILES
+        is_import = self.takes_file or self.endpoint in _TAKE_SNAPSHOTS
         async with arrivals.body(
             request.scope, request.receive, tenant_id=tenant_id, is_import=is_import
         ) as arrived:

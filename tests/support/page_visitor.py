@@ -61,8 +61,19 @@ class Visitor:
 
     def send(self, path: str, **fields: str | list[str]) -> Response:
         """Send a form of the page that is shown, with its token."""
-        tokens = re.findall(r'name="token" value="([^"]*)"', self.html)
-        data = {"token": tokens[0] if tokens else "", **fields}
-        answer = self.client.post(f"{self.prefix}/ui{path}", data=data)
+        answer = self.client.post(f"{self.prefix}/ui{path}", data={"token": self._token(), **fields})
         self.html = answer.text
         return answer
+
+    def send_file(self, path: str, content: bytes, **fields: str) -> Response:
+        """Send a form with a file in the field ``file``, as a browser does."""
+        file = {"file": ("chat.txt", content)}
+        answer = self.client.post(
+            f"{self.prefix}/ui{path}", data={"token": self._token(), **fields}, files=file
+        )
+        self.html = answer.text
+        return answer
+
+    def _token(self) -> str:
+        tokens = re.findall(r'name="token" value="([^"]*)"', self.html)
+        return tokens[0] if tokens else ""

@@ -1,4 +1,4 @@
-"""Runs of a scope that change what it holds together: sleep, consolidation, deep synthesis, the end of a session."""
+"""Runs of a scope by the names of their jobs, a page at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory_app.records.run import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class NightRow:
+class ListedRun:
     """A run as listed. ``report`` is that of its job, None before it is done."""
 
     id: UUID
@@ -31,7 +31,7 @@ class NightRow:
 
 # Ids are in the order of time, and so is the index of a scope's runs.
 _OF_SCOPE = (
-    select(*columns_of(runs, NightRow))
+    select(*columns_of(runs, ListedRun))
     .where(
         runs.c.scope_id == bindparam("scope"),
         among(runs.c.name, "names"),
@@ -44,8 +44,8 @@ _OF_SCOPE = (
 
 def of_scope(
     connection: Connection, scope_id: int, *, names: Sequence[str], limit: int, before: UUID | None = None
-) -> tuple[NightRow, ...]:
+) -> tuple[ListedRun, ...]:
     """Runs of these names, newest first. ``before`` is the last of the page before."""
     values = {"scope": scope_id, "names": list(names), "limit": limit, "before": before}
     rows = connection.execute(_OF_SCOPE, values)
-    return tuple(NightRow(**{**row._mapping, "state": RunState(row.state)}) for row in rows)
+    return tuple(ListedRun(**{**row._mapping, "state": RunState(row.state)}) for row in rows)
