@@ -47,8 +47,13 @@ Number = Annotated[int | None, Query(ge=1, le=LARGEST_INTEGER, description="The 
 @router.get(PERSON)
 def show_person(request: Request, call: Reader, scope: OfUser) -> Response:
     facts = find_facts(call.runtime, call.tenant_id, scope, query=FactQuery(limit=FACTS_NOW))
-    card = _own_card(call, scope)
-    return person_page(request, scope, "person.html", facts=facts, card=card, is_full=len(facts) == FACTS_NOW)
+    return person_page(request, scope, "person.html", facts=facts, is_full=len(facts) == FACTS_NOW)
+
+
+@router.get(PERSON + "/card")
+def show_card(request: Request, call: Reader, scope: OfUser) -> Response:
+    """The part that looks through all that mentions the person, fetched when the rest is shown."""
+    return person_page(request, scope, "person_card.html", card=_own_card(call, scope))
 
 
 @router.get(PERSON + "/figures")

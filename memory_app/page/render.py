@@ -18,6 +18,7 @@ from memory_app import correlation
 from memory_app.errors import MemoryAppError
 from memory_app.page import words
 from memory_app.page.navigation import NOTICE_COOKIE, NOTICES, entries
+from memory_app.web.edge import DOTTED
 from memory_app.web.errors import status_of
 
 HERE: Final = "/ui"
@@ -74,16 +75,21 @@ def error_page(request: Request, error: MemoryAppError) -> HTMLResponse:
 
 
 class Addresses:
-    """Makes addresses of the page: ``url('agents', name)`` is one below it, with slashes of a name kept apart."""
+    """Makes addresses of the page: ``url('agents', name)`` is one below it, with slashes of a name kept apart, and a
+    name that is ``..`` no way up."""
 
     def __init__(self, request: Request) -> None:
         self._prefix = str(request.scope.get("root_path", "")) + HERE
 
     def __call__(self, *segments: object, **parameters: object) -> str:
-        path = "".join("/" + quote(str(segment), safe="") for segment in segments)
+        path = "".join("/" + _segment(str(segment)) for segment in segments)
         values = {name: value for name, value in parameters.items() if value is not None}
         query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in values.items())
         return self._prefix + path + (f"?{query}" if query else "")
+
+
+def _segment(name: str) -> str:
+    return quote(DOTTED + name if name in (".", "..") else name, safe="")
 
 
 def cookie_path(request: Request) -> str:

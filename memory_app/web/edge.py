@@ -14,6 +14,13 @@ SLASH = "\x1f"
 """Stands for a slash inside a name while the address is split into segments."""
 
 
+DOTTED = "\x1e"
+"""Stands before a name that is ``.`` or ``..`` in an address that a browser opens: it would go up instead, even where
+the dots are quoted."""
+
+_DOTTED_NAMES = {DOTTED + name: name for name in (".", "..")}
+
+
 class Addresses:
     """Decodes addresses: ``%2F`` belongs to a name, and bytes that are not UTF-8 are refused.
 
@@ -56,5 +63,7 @@ def _below(prefix: str, path: str) -> str:
 
 def _segment(raw: str) -> str:
     decoded = unquote(raw, errors="strict")
+    if decoded in _DOTTED_NAMES:
+        return _DOTTED_NAMES[decoded]
     # A name that holds our stand-in itself is made invalid, or it would be read as one with a slash.
     return decoded.replace(SLASH, "\0").replace("/", SLASH)

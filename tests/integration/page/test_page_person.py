@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 import pytest
 from fastapi import FastAPI
@@ -22,7 +23,7 @@ from memory_app.turns.record import record
 
 MIRA = Scope("ada", "mira")
 HERE = "/agents/ada/users/mira"
-TABS = ("", "/figures", "/timeline", "/memories", "/sessions", "/questions", "/entities")
+TABS = ("", "/card", "/figures", "/timeline", "/memories", "/sessions", "/questions", "/entities")
 SCRIPT = "<script>alert('gone')</script><img src=x onerror=alert(1)>"
 HEBREW = "שלום, אני גרה בליסבון"
 
@@ -66,6 +67,27 @@ def test_people_are_listed_and_found_by_name(runtime: Runtime, tenant: int, visi
     assert "Nobody of this name" in visitor.text
 
 
+@pytest.mark.parametrize(("agent", "user"), [("..", "."), (".", ".."), ("...", "…")])
+def test_names_of_dots_are_no_way_up(
+    runtime: Runtime, tenant: int, visitor: Visitor, agent: str, user: str
+) -> None:
+    id = remember(runtime, tenant, Scope(agent, user), statement=Statement("fact", "Likes pears.")).id
+    visitor.get("/people")
+    links = {str(attrs.get("href")) for tag, attrs in read(visitor.html).elements if tag == "a"}
+    (person,) = (link.removeprefix("/ui") for link in links if link.startswith("/ui/agents/"))
+    # Browsers fold these, quoted or not; a test's client folds the first two.
+    assert not {".", "..", "%2e", "%2e%2e"} & set(person.lower().split("/"))
+
+    assert visitor.get(person).status_code == 200 and "Likes pears." in visitor.text
+    visitor.get(f"{person}/memories/{id}")
+    visitor.send(f"{person}/memories/{id}/pin")
+    assert "it never fades" in visitor.text
+    agent_path = person.rpartition("/users/")[0]
+    assert visitor.get(f"/agents?agent={agent}").url.path == f"/ui{unquote(agent_path)}"
+    assert visitor.get(f"/erasures/person?user={user}").status_code == 200
+    assert f"Forget {user}" in visitor.text
+
+
 def test_people_come_a_page_at_a_time(
     runtime: Runtime, tenant: int, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +113,10 @@ def test_the_summary_shows_the_card_and_what_holds_now(
 
     visitor.get(HERE)
     assert "Lisbon" in visitor.text and "Porto" not in visitor.text
+    # what takes longer the more is stored comes by itself
+    assert all(f'hx-get="/ui{HERE}/{part}"' in visitor.html for part in ("card", "figures"))
+    visitor.get(HERE + "/card")
+    assert "person:mira, mentioned" in visitor.text and "Lisbon" in visitor.text
     visitor.get(HERE + "/figures")
     assert "fact" in visitor.text and "turns by day" in visitor.text
     assert visitor.html.count("<rect") == 2 * 90
@@ -184,7 +210,7 @@ def test_questions_and_entities_are_shown(runtime: Runtime, tenant: int, visitor
     assert visitor.get(HERE + "/entities/nonsense").status_code == 422
 
 
-@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize("tab", [tab for tab in TABS if tab != "/card"])
 def test_a_person_of_whom_nothing_is_stored_is_a_page_that_says_so(
     tenant: int, visitor: Visitor, tab: str
 ) -> None:
