@@ -132,6 +132,8 @@ class Rule:
     "@some words" in a list "evidence" stands for the reference of the turn that holds these words. What finds no
     turn in the request is left out, so that one answer serves however the turns were batched.
     """
+    call: Mapping[str, object] | None = None
+    """A tool that the model calls in place of an answer: its ``name`` and ``arguments``."""
 
     def fits(self, path: str, body: str) -> bool:
         texts = (self.contains,) if isinstance(self.contains, str) else self.contains

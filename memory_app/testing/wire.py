@@ -57,6 +57,9 @@ def stream_events(body: Json) -> list[bytes]:
 def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json, str]:
     """The message in which ``text`` is sent, damaged as the rule wants it, and why the model stopped."""
     message: Json = {"role": "assistant", "content": text}
+    if rule.call is not None:
+        called = _tool_call(0, json.dumps(rule.call["arguments"]), name=str(rule.call["name"]))
+        return {**message, "content": None, "tool_calls": [called]}, "tool_calls"
     if rule.mode is Mode.REFUSAL:
         return {**message, "content": None, "refusal": "I cannot help with that."}, "stop"
     if rule.mode is Mode.LENGTH:
@@ -69,12 +72,8 @@ def _message(text: str, *, answer: object, body: Json, rule: Rule) -> tuple[Json
     return {**message, "content": damage(text, answer, body) if damage else text}, "stop"
 
 
-def _tool_call(number: int, arguments: str) -> Json:
-    return {
-        "id": f"call_{number}",
-        "type": "function",
-        "function": {"name": "answer", "arguments": arguments},
-    }
+def _tool_call(number: int, arguments: str, *, name: str = "answer") -> Json:
+    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _bare(text: str, answer: object, _: Json) -> str:

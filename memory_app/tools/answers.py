@@ -70,3 +70,8 @@ class ToolCallAnswer(Answer):
     data: dict[str, Any] = Field(description="For the model; an error stands under `error`.")
     text: str = Field(description="For people to see.")
     is_error: bool = Field(description="The call was wrong, and `data` says how to mend it.")
+
+    @property
+    def content(self) -> str:
+        """The answer as JSON: what a chat-completion API takes as the content of a tool's message."""
+        return json.dumps(self.data, ensure_ascii=False)
