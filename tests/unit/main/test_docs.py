@@ -32,7 +32,7 @@ NOT_RUN = {
 COMMAND = re.compile(
     r"^\s*(\$ |memory |curl |make |git |pip |export |docker |python |(GET|POST|PUT|DELETE) /)"
 )
-OTHER_VARIABLES = {"MEMORY_FAILPOINTS"}
+OTHER_VARIABLES = {"MEMORY_FAILPOINTS", "MEMORY_URL", "MEMORY_API_KEY"}
 """Variables of the environment that are no settings."""
 
 
