@@ -50,10 +50,12 @@ def record(
     metadata: Mapping[str, Any] | None = None,
     tool_calls: Sequence[Mapping[str, Any] | BaseModel] | None = None,
     tool_call_id: str | None = None,
+    replaces: UUID | str | None = None,
 ) -> Call[TicketAnswer]:
     """Accept one turn of the scope's session.
 
     ``content`` is text, or the parts of a chat message; ``tool_calls`` and ``tool_call_id`` are those of a message.
+    ``replaces``: a turn of the session that is forgotten, and in whose place this one stands.
     Without an ``idempotency_key`` the call is given one, so that what is tried again is recorded once.
     """
     turn = {
@@ -67,6 +69,7 @@ def record(
         "metadata": metadata,
         "tool_calls": tool_calls,
         "tool_call_id": tool_call_id,
+        "replaces": replaces,
     }
     return _posted(scope, [_given(turn)], lambda tickets: tickets[0])
 
@@ -102,6 +105,7 @@ def _fields(turn: Turn, *, place: str) -> Mapping[str, Any]:
                 "emotional_tone": turn.emotional_tone,
                 "tools_used": turn.tools_used,
                 "metadata": turn.metadata,
+                "replaces": turn.replaces,
             }
         )
     if isinstance(turn, BaseModel):

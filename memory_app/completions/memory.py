@@ -107,7 +107,7 @@ def record_messages(runtime: Runtime, tenant_id: int, chat: ChatRequest, policy:
     known = known_messages(
         sent,
         [_digest(turn, policy) for turn in recorded],
-        is_whole=not recorded or recorded[0].seq == 1,
+        is_whole=not recorded or (recorded[0].place or recorded[0].seq) == 1,
     )
     previous = _begin(chat) if known.place is None else _key_of(recorded[known.place])
     new = []

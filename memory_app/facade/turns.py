@@ -52,10 +52,12 @@ class Turns(Facade):
         metadata: Mapping[str, Any] | None = None,
         tool_calls: Sequence[Mapping[str, Any] | BaseModel] | None = None,
         tool_call_id: str | None = None,
+        replaces: UUID | str | None = None,
     ) -> Ticket:
         """Accept one turn of the scope's session.
 
         ``content`` is text, or the parts of a chat message; ``tool_calls`` and ``tool_call_id`` are those of a message.
+        ``replaces``: a turn of the session that is forgotten, and in whose place this one stands.
         """
         fields = {
             "name": name,
@@ -66,6 +68,7 @@ class Turns(Facade):
             "metadata": metadata,
             "tool_calls": tool_calls,
             "tool_call_id": tool_call_id,
+            "replaces": replaces,
         }
         given = {name: value for name, value in fields.items() if value is not None}
         (ticket,) = self.record_all(scope, [{"role": str(role), "content": content, **given}])

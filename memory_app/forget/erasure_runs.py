@@ -26,6 +26,7 @@ from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunLease
 from memory_app.records.audit import Action
+from memory_app.records.erasure_order import erasure_order
 from memory_app.records.reports import ForgetProgress, ForgetReport, ForgetStage
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
@@ -55,7 +56,7 @@ _ACTIONS = {
 def enqueue(runtime: Runtime, tenant_id: int, target: Target) -> Run:
     """Write down that the target is to be erased, and tell a worker. One that waits already is not asked for twice."""
     home = runtime.at(HOME)
-    options = target.options() | {"dry_run": False}
+    options = erasure_order(target.of.value, target.names)
     with transaction(home.engine, tenant_id) as connection:
         run = runs.find_open(connection, tenant_id, RunName.FORGET, options=options)
         if run is None:

@@ -37,12 +37,8 @@ class Target:
 
     @classmethod
     def read(cls, options: Mapping[str, Any]) -> Target:
-        """That of a run which waits for its turn, from what `options` gave."""
+        """That of a run which waits for its turn, from its `erasure_order`."""
         return cls(Subject(options["of"]), tuple(options["target"]))
-
-    def options(self) -> dict[str, Any]:
-        """As a run keeps it while it waits for its turn."""
-        return {"of": self.of.value, "target": list(self.names)}
 
     @property
     def digest_name(self) -> str:

@@ -126,7 +126,7 @@ def show_sessions(request: Request, call: Reader, scope: OfUser, cursor: Number 
 @router.get(PERSON + "/sessions/{session}")
 def show_session(request: Request, call: Reader, scope: OfSession, cursor: Number = None) -> Response:
     read = history.read_history(call.runtime, call.tenant_id, scope, limit=TURNS_PAGE, before=cursor)
-    older = read.turns[0].seq if len(read.turns) == TURNS_PAGE else None
+    older = min(turn.seq for turn in read.turns) if len(read.turns) == TURNS_PAGE else None
     return person_page(request, scope, "person_session.html", read=read, cursor=cursor, older=older)
 
 

@@ -154,6 +154,8 @@ class NewTurn:
     emotional_tone: str | None = None
     tools_used: tuple[str, ...] = ()
     metadata: dict[str, object] = field(default_factory=dict)
+    replaces: UUID | None = None
+    """A turn of the same session that is forgotten, and whose place in listings this one takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A stored turn. ``speaker`` is the name shown for who said it; ``at`` is when it was said."""
+    """A stored turn. ``speaker`` is the name shown for who said it; ``at`` is when it was said.
+
+    ``place`` is the ``seq`` of the turn that it replaced, whose place it has in listings.
+    """
 
     id: UUID
     session: str
@@ -181,10 +186,17 @@ class Turn:
     speaker: str
     text: str
     at: datetime
+    place: int | None = None
 
 
 WITHHELD = "the person asked that it is not kept"
 """Reason of a turn that is neither remembered nor shown again; its listing alone has it."""
+
+REPLACED = "another turn has taken its place, and it is about to be forgotten"
+"""Reason of a turn that nothing shows any more; it waits for its erasure."""
+
+HIDDEN = (WITHHELD, REPLACED)
+"""Reasons of turns that are in no window, no search and no prompt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.turns.extractor import Answered
+from memory_app.turns.replaced import waits_for_erasure
 from memory_app.turns.rows import sessions, turns
 from memory_app.turns.rows.sessions import Claim, SessionRow
 
@@ -32,6 +33,9 @@ EARLIER_TURNS = 3
 """Turns before the new ones that the extractor sees as context."""
 
 TAKEN_APART = "its worker died twice; each of its turns is tried alone"
+
+ERASURE_WAIT = timedelta(seconds=1)
+"""Until a session is tried again in which a turn is about to be erased that another replaced."""
 
 ANSWER = TypeAdapter(Answered)
 
@@ -79,14 +83,20 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
         if policy.extraction is ExtractionMode.LLM:
             lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
             sessions.extend(connection, claimed, lease)
+        new_turns = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
+        if waits_for_erasure(connection, claimed, new_turns):
+            sessions.defer(connection, claimed, ERASURE_WAIT, for_cap=False)
+            return None
         run = _open_run(connection, claimed, low=low, high=high)
         # A run with a kept answer covers the turns that the answer is about, and no others.
-        high = run.to_seq or high
+        if run.to_seq is not None and run.to_seq != high:
+            high = run.to_seq
+            new_turns = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
         return Batch(
             claim=claimed,
             from_seq=low,
             to_seq=high,
-            turns=turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high),
+            turns=new_turns,
             earlier=turns.between(
                 connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=low - 1
             ),

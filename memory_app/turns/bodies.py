@@ -22,7 +22,7 @@ from pydantic import (
 
 from memory_app.records.records import NewTurn, Role
 from memory_app.turns.message import PARTS_LIMIT, as_mapping, turn_fields
-from memory_app.web.fields import Body, Metadata, Name, Words, instant_of, words_of
+from memory_app.web.fields import Body, Id, Metadata, Name, Words, instant_of, words_of
 from memory_app.web.validation import invalid_input, refuse
 
 MILLISECONDS_FROM = 100_000_000_000
@@ -111,6 +111,11 @@ class TurnBody(Body):
     )
     emotional_tone: Words | None = Field(None, description="One or two words, such as `relieved`.")
     tools_used: list[Name] = Field(default_factory=list, description="Names of the tools used for this turn.")
+    replaces: Id | None = Field(
+        None,
+        description="A turn of this session that this one is the new wording of: it is forgotten with what came only "
+        "from it, and this one stands in its place. The key needs the right `erase`.",
+    )
     metadata: Metadata = Field(
         default_factory=dict, repr=False, description="Kept with the turn; a small JSON object."
     )

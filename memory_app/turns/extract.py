@@ -35,7 +35,7 @@ from memory_app.hot import hints
 from memory_app.jobs import schedule
 from memory_app.jobs.rows import runs
 from memory_app.memories import capacity, remember
-from memory_app.records.records import Extraction, Statement
+from memory_app.records.records import WITHHELD, Extraction, Statement
 from memory_app.records.reports import ExtractionReport
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import names
@@ -45,6 +45,7 @@ from memory_app.turns.extractor import Answered
 from memory_app.turns.rows import extract_work, sessions, stages
 from memory_app.turns.rows.sessions import Claim
 from memory_app.turns.sources import sourced
+from memory_app.turns.withdrawal import withdraw
 
 log = structlog.get_logger(__name__)
 
@@ -242,7 +243,8 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             schedule.wake(connection, runtime, [claimed.scope_id])
         reasons = _reasons(batch, extraction, statements)
         stages.mark_extracted(connection, claimed.scope_id, reasons)
-        turn_effects.withdraw(connection, batch, reasons)
+        withheld = [id for id, reason in reasons.items() if reason == WITHHELD]
+        withdraw(connection, claimed.tenant_id, claimed.scope_id, withheld)
         report = ExtractionReport(
             turns=len(batch.turns),
             memories=tuple(result.id for result in written),

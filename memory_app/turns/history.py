@@ -56,7 +56,9 @@ def read_history(
     by_turn: dict[UUID, tuple[Outcome, ...]] = defaultdict(tuple)
     for outcome in outcomes:
         by_turn[outcome.turn_id] += (outcome,)
-    return History(tuple(reversed(turns)), dict(by_turn))
+    # The page is taken by number; in it a turn that replaced another stands where that one stood.
+    shown = sorted(turns, key=lambda turn: (turn.seq if turn.place is None else turn.place, turn.seq))
+    return History(tuple(shown), dict(by_turn))
 
 
 def _check(limit: int) -> None:

@@ -6,7 +6,7 @@ Everything after the commit is best effort: the stream and the hint may be lost,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -22,6 +22,7 @@ from memory_app.hot import accepted, expression
 from memory_app.hot.accepted import Accepted
 from memory_app.hot.expression import Interaction
 from memory_app.hot.stream import Entry
+from memory_app.jobs.rows.runs import Run
 from memory_app.language.zones import offset_of
 from memory_app.records.records import NewTurn, Role, Stage, Ticket
 from memory_app.records.scope import Scope
@@ -37,9 +38,20 @@ from memory_app.turns import erased
 from memory_app.turns.erased import Waited
 from memory_app.turns.intake import Limits, believed, checked_batch
 from memory_app.turns.redacted import Prepared, prepared_turn
+from memory_app.turns.replaced import hint_erasures, take_places
 from memory_app.turns.rows import acceptance, sessions
 
 log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a call stored: the turns as they are stored, and the erasures of those that they replaced."""
+
+    tickets: tuple[Ticket, ...]
+    session: sessions.LockedSession
+    turns: tuple[NewTurn, ...]
+    erasures: tuple[Run, ...]
 
 
 @in_scopes_shard
@@ -55,8 +67,10 @@ def record(
 
     A turn whose idempotency key was used before gets the first ticket again; `Conflict` if the key stood for other
     content, and then nothing of the call is stored; `Erased` if the very turn was erased since, or, for a turn that
-    ``waited`` as a message, its person or session. Raises `InvalidInput`, `TooLarge`, `RateLimited` above the
-    backlog limit, `QuotaExceeded`, or `StoreUnavailable` when the outcome is uncertain (the keys make a retry safe).
+    ``waited`` as a message, its person or session. A turn that ``replaces`` another of the session takes its place in
+    listings, and the other is forgotten; `NotFound` if it is not there. Raises `InvalidInput`, `TooLarge`,
+    `RateLimited` above the backlog limit, `QuotaExceeded`, or `StoreUnavailable` when the outcome is uncertain (the
+    keys make a retry safe).
     """
     if scope.session is None or scope.user is None:
         raise InvalidInput("session: a turn belongs to a user and a session", field="session")
@@ -81,15 +95,17 @@ def record(
         turn_quotas=turn_quotas,
     )
     try:
-        tickets, session, stored = store()
+        recorded = store()
     except IntegrityError:
         # The same key was accepted at this moment in another session: the second look finds it.
-        tickets, session, stored = store()
+        recorded = store()
     tickets = tuple(
-        replace(ticket, cleaned=is_changed) for ticket, (_, is_changed) in zip(tickets, checked, strict=True)
+        replace(ticket, cleaned=is_changed)
+        for ticket, (_, is_changed) in zip(recorded.tickets, checked, strict=True)
     )
     quotas.note_turns(runtime, tenant_id, scope.user, sum(not ticket.duplicate for ticket in tickets))
-    _announce(runtime, session, new_turns=stored, tickets=tickets)
+    _announce(runtime, recorded.session, new_turns=recorded.turns, tickets=tickets)
+    hint_erasures(runtime, recorded.erasures)
     return tickets
 
 
@@ -127,8 +143,7 @@ def _store(
     new_turns: Sequence[NewTurn],
     waited: Waited | None,
     turn_quotas: Sequence[Quota],
-) -> tuple[tuple[Ticket, ...], sessions.LockedSession, tuple[NewTurn, ...]]:
-    """The tickets, the session, and the turns of the call as they are stored."""
+) -> _Recorded:
     made = digests_of(runtime.settings)
     with transaction(runtime.engine, tenant_id) as connection:
         if waited is not None:
@@ -156,6 +171,7 @@ def _store(
         # After the key was compared, which is of what the caller sent.
         fresh = [replace(item, turn=believed(item.turn, session.now)) for item in fresh]
         stored: tuple[tuple[UUID, int], ...] = ()
+        erasures: tuple[Run, ...] = ()
         if fresh:
             # Only for new turns: a retry of what was stored before the switch still gets its tickets.
             if not policy.memory:
@@ -166,6 +182,7 @@ def _store(
             # For the same reason: what is stored already costs nothing.
             for quota in turn_quotas:
                 quota.check(len(fresh))
+            places, erasures = take_places(connection, tenant_id, session, [item.turn for item in fresh])
             stored = acceptance.accept(
                 connection,
                 tenant_id,
@@ -173,12 +190,13 @@ def _store(
                 new_turns=fresh,
                 debounce=debounce(policy, runtime.settings.extract),
                 request_id=correlation.request_id(),
+                places=places,
             )
             _note_offset(connection, tenant_id, session, turns=[item.turn for item in fresh])
         failpoint.reach("record.before_commit")
     failpoint.reach("record.after_commit")
     tickets = _tickets(prepared, earlier_uses, stored)
-    return tickets, session, tuple(item.turn for item in prepared)
+    return _Recorded(tickets, session, tuple(item.turn for item in prepared), erasures)
 
 
 def _earlier_uses(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 
 from memory_app.errors import InvalidInput
 from memory_app.records.audit import Action
@@ -28,6 +28,7 @@ from memory_app.turns.bodies import MessagesBody, OneOrManyTurns, TurnBody, new_
 from memory_app.turns.erased import list_refused
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.record import record
+from memory_app.turns.replaced import check_right
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.sessions import list_sessions
 from memory_app.turns.stream import clear_hot, latest_turns
@@ -56,9 +57,9 @@ KeyHeader = Annotated[
 ]
 
 
-@router.post(IN_SESSION + "/turns", status_code=202, responses=errors(400, 413, 429))
+@router.post(IN_SESSION + "/turns", status_code=202, responses=errors(400, 404, 413, 429))
 def record_turns(
-    call: Recorder, scope: OfSession, body: OneOrManyTurns, key: KeyHeader = None
+    call: Recorder, scope: OfSession, body: OneOrManyTurns, request: Request, key: KeyHeader = None
 ) -> TicketsAnswer:
     """Record one turn, or several as `{"turns": […]}` or, chat messages as they are, `{"messages": […]}`.
 
@@ -68,6 +69,7 @@ def record_turns(
     if key is not None:
         body = _with_key(body, key)
     new_turns = [new_turn(turn) for turn in _turns_of(body)]
+    check_right(request.state.caller, new_turns)
     try:
         tickets = record(call.runtime, call.tenant_id, scope, new=new_turns)
     except InvalidInput as error:

@@ -1,12 +1,12 @@
-"""What turns tell beside the memories made of them: names and zone of the user, questions, entities, and what is not to
-be kept. All of it is written in the transaction of the extraction.
+"""What turns tell beside the memories made of them: names and zone of the user, questions, entities.
+
+All of it is written in the transaction of the extraction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from uuid import UUID
 
 from sqlalchemy import Connection
 
@@ -17,12 +17,10 @@ from memory_app.memories.mentions import Ties, named_text, ties_of
 from memory_app.memories.people import display_names
 from memory_app.memories.rows import entities
 from memory_app.memories.rows import queries as query_store
-from memory_app.memories.rows import terms as term_store
 from memory_app.records.records import WITHHELD, Extraction, Role, Statement, Turn
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows import user_details
 from memory_app.turns.batch import Batch
-from memory_app.turns.rows import search_columns
 
 TIME_ZONE = "time_zone"
 """Relation of the zone that a person says is theirs."""
@@ -71,18 +69,6 @@ def note_zone(connection: Connection, batch: Batch, statements: Sequence[Stateme
     zone = told_zone(told[-1]) if told else None
     if zone is not None:
         user_details.note_zone(connection, batch.claim.tenant_id, batch.claim.scope_id, zone=zone)
-
-
-def withdraw(connection: Connection, batch: Batch, reasons: Mapping[UUID, str | None]) -> None:
-    """Take turns that are not to be kept out of what search finds. Windows leave them out by their reason."""
-    ids = [id for id, reason in reasons.items() if reason == WITHHELD]
-    terms = search_columns.withdraw(connection, batch.claim.scope_id, ids)
-    term_store.add(
-        connection,
-        batch.claim.tenant_id,
-        [(batch.claim.scope_id, term_counts) for term_counts in terms],
-        sign=-1,
-    )
 
 
 def questions_of(batch: Batch, extraction: Extraction) -> tuple[Statement, ...]:

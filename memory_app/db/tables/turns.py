@@ -132,6 +132,8 @@ turns = Table(
     xact("indexed_xact"),
     # Of the extraction or the failure.
     xact("settled_xact"),
+    # The number of the turn that it replaced, whose place in listings it has.
+    Column("place", Integer),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.db.literals import literals
-from memory_app.records.records import HISTORICAL, WITHHELD, Role, Turn
+from memory_app.records.records import HIDDEN, HISTORICAL, Role, Turn
 
 # The texts of the turns that the caller has are not sent again: an answer of an assistant may be pages long.
 _SURROUNDINGS = text(
@@ -22,7 +22,8 @@ _SURROUNDINGS = text(
         SELECT t.scope_id, t.id, t.session_id FROM hits h
         JOIN turns t ON t.scope_id = h.scope_id AND t.session_id = h.session_id
             AND t.seq = ANY(ARRAY[h.seq - 1, h.seq + 1])
-        WHERE h.id = ANY(:centres) AND t.failed_at IS NULL AND t.reason IS DISTINCT FROM '{WITHHELD}'
+        WHERE h.id = ANY(:centres) AND t.failed_at IS NULL
+          AND (t.reason IS NULL OR t.reason NOT IN ({literals(HIDDEN)}))
           AND (CAST(:recorded_after AS timestamptz) IS NULL OR t.accepted_at >= :recorded_after)
         UNION SELECT scope_id, id, session_id FROM hits
     )

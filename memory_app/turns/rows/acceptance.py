@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -38,7 +38,7 @@ _KNOWN_KEYS = text(
 )
 
 _NEW_TURN = columns_of(turns, NewTurn)
-_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash, turns.c.redacted)
+_GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash, turns.c.redacted, turns.c.place)
 """What comes with a turn; the rest of its row follows from where it is stored."""
 
 # One statement for the turns and for when their session is due: accepting is the path that a chat waits for. The due
@@ -97,11 +97,12 @@ def accept(
     new_turns: Sequence[Prepared],
     debounce: Debounce | None,
     request_id: UUID | None,
+    places: Mapping[UUID, int],
 ) -> tuple[tuple[UUID, int], ...]:
     """Store turns behind the session's last one; their ids and numbers.
 
     The session's row must be locked by this transaction. ``debounce`` None means that nothing is extracted from this
-    session.
+    session. ``places`` are those of the turns that these replace, by id.
     """
     rows = [
         {
@@ -110,6 +111,7 @@ def accept(
             "speaker": item.speaker,
             "request_hash": rf"\x{item.digest.hex()}" if item.digest else None,
             "redacted": item.redacted or None,
+            "place": None if item.turn.replaces is None else places[item.turn.replaces],
         }
         for seq, item in enumerate(new_turns, start=session.next_seq)
     ]

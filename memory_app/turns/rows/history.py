@@ -47,6 +47,7 @@ class PastTurn:
     at: datetime
     stage: Stage
     reason: str | None
+    place: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ _SESSIONS = text(
 _TURNS = text(
     f"""
     SELECT t.id, t.seq, t.role, t.speaker, left(t.text, {TEXT_CHARS}) AS text, length(t.text) AS chars, t.at,
-           {STAGE} AS stage, coalesce(t.failed_reason, t.reason) AS reason
+           {STAGE} AS stage, coalesce(t.failed_reason, t.reason) AS reason, t.place
     FROM turns t
     WHERE t.scope_id = :scope AND t.session_id = :session AND (CAST(:before AS integer) IS NULL OR t.seq < :before)
     ORDER BY t.seq DESC LIMIT :limit

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.db.vectors import sparse_text, terms_text, vector_text
-from memory_app.records.records import WITHHELD
+from memory_app.records.records import HIDDEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ _CLAIM = text("SELECT tenant_id, scope_id, id, starts FROM claim_turns(:batch, :
 _INDEX = text(
     """
     WITH held AS MATERIALIZED (
-        SELECT t.scope_id, t.id FROM turns t
+        SELECT t.scope_id, t.id, t.reason IS NULL OR t.reason <> ALL(CAST(:hidden AS text[])) AS is_shown FROM turns t
         JOIN unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[])) AS v(scope_id, id) USING (scope_id, id)
         WHERE t.indexed_at IS NULL ORDER BY t.id FOR NO KEY UPDATE OF t
     )
     UPDATE turns t
     SET indexed_at = now(), index_task_id = :task, lease_until = NULL, failures = 0, traits = v.traits,
-        embedding_model = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN :model END,
-        embedding = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.embedding AS halfvec) END,
-        keywords = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.keywords AS sparsevec) END,
-        terms = CASE WHEN t.reason IS DISTINCT FROM :withheld THEN CAST(v.terms AS integer[]) END
+        embedding_model = CASE WHEN h.is_shown THEN :model END,
+        embedding = CASE WHEN h.is_shown THEN CAST(v.embedding AS halfvec) END,
+        keywords = CASE WHEN h.is_shown THEN CAST(v.keywords AS sparsevec) END,
+        terms = CASE WHEN h.is_shown THEN CAST(v.terms AS integer[]) END
     FROM unnest(CAST(:scopes AS bigint[]), CAST(:ids AS uuid[]), CAST(:embeddings AS text[]),
                 CAST(:keywords AS text[]), CAST(:terms AS text[]), CAST(:traits AS smallint[]))
          AS v(scope_id, id, embedding, keywords, terms, traits)
@@ -92,7 +92,7 @@ def index(
     search finds each: one that is not to be kept has no vectors."""
     values = {
         "model": model,
-        "withheld": WITHHELD,
+        "hidden": list(HIDDEN),
         "task": task_id,
         "scopes": [turn.scope_id for turn in indexed],
         "ids": [turn.id for turn in indexed],

@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Connection, text
 
 from memory_app.records.kinds import question_kinds
-from memory_app.records.records import Stage
+from memory_app.records.records import REPLACED, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ STAGE = f"""CASE WHEN t.failed_at IS NOT NULL THEN '{Stage.FAILED}'
 """The stage of a turn, in a statement that names its table ``t``."""
 
 _EXTRACTED = text(
-    """UPDATE turns t SET extracted_at = now(), reason = v.reason
+    f"""UPDATE turns t
+    SET extracted_at = now(), reason = CASE WHEN t.reason = '{REPLACED}' THEN t.reason ELSE v.reason END
     FROM unnest(CAST(:ids AS uuid[]), CAST(:reasons AS text[])) AS v(id, reason)
     WHERE t.scope_id = :scope AND t.id = v.id"""
 )

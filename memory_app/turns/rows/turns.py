@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, Connection, Row, Text, bindparam, or_, select
+from sqlalchemy import Boolean, Connection, Row, Text, and_, bindparam, or_, select
 
 from memory_app.db.expressions import among
 from memory_app.db.tables.turns import sessions, turns
 from memory_app.memories.rows.turn_rows import TURNS, read_turn
-from memory_app.records.records import WITHHELD, ListedTurn, Turn
+from memory_app.records.records import HIDDEN, REPLACED, ListedTurn, Turn
 
 # In a window and before a model stands nothing that somebody asked not to be kept.
-_IS_SHOWN = or_(bindparam("withheld", type_=Boolean), turns.c.reason.is_distinct_from(WITHHELD))
+_HAS_NO_REASON = turns.c.reason.is_(None)
+_IS_SHOWN = or_(
+    _HAS_NO_REASON,
+    turns.c.reason.not_in(HIDDEN),
+    and_(bindparam("withheld", type_=Boolean), turns.c.reason != REPLACED),
+)
+_IS_READ = or_(_HAS_NO_REASON, turns.c.reason.not_in(HIDDEN))
 _BY_ID = TURNS.where(among(turns.c.scope_id, "scopes"), among(turns.c.id, "ids"), _IS_SHOWN).order_by(
     turns.c.id
 )
@@ -50,7 +57,7 @@ _RANGE = TURNS.where(
     turns.c.session_id == bindparam("session"),
     turns.c.seq.between(bindparam("low"), bindparam("high")),
     turns.c.failed_at.is_(None),
-    turns.c.reason.is_distinct_from(WITHHELD),
+    _IS_READ,
 ).order_by(turns.c.seq)
 
 _UNINDEXED = (
@@ -58,7 +65,7 @@ _UNINDEXED = (
         among(turns.c.scope_id, "scopes"),
         turns.c.indexed_at.is_(None),
         turns.c.failed_at.is_(None),
-        turns.c.reason.is_distinct_from(WITHHELD),
+        _IS_READ,
     )
     .order_by(turns.c.id.desc())
     .limit(bindparam("limit"))
@@ -74,7 +81,7 @@ def by_ids(
     """
     values = {"scopes": list(scope_ids), "ids": list(ids), "withheld": withheld}
     rows = connection.execute(_BY_ID, values)
-    return tuple(read_turn(row) for row in rows)
+    return in_place([read_turn(row) for row in rows])
 
 
 def latest(
@@ -83,7 +90,7 @@ def latest(
     """The newest turns by acceptance, oldest first. ``withheld`` as for `by_ids`."""
     values = {"scope": scope_id, "session": session, "limit": limit, "withheld": withheld}
     rows = connection.execute(_LATEST, values)
-    return tuple(reversed([read_turn(row) for row in rows]))
+    return in_place([read_turn(row) for row in rows][::-1])
 
 
 def listed(connection: Connection, scope_id: int, of: Sequence[Turn]) -> tuple[ListedTurn, ...]:
@@ -107,7 +114,26 @@ def _listed_turn(turn: Turn, row: Row[*tuple[Any, ...]]) -> ListedTurn:
         tools_used=row.tools_used,
         metadata=row.metadata,
         redacted=row.redacted or {},
+        place=turn.place,
     )
+
+
+def in_place(of: Sequence[Turn]) -> tuple[Turn, ...]:
+    """Turns in the order in which people see them: one that replaced another stands where that one stood.
+
+    Only turns of the same session change places among each other.
+    """
+    if all(turn.place is None for turn in of):
+        return tuple(of)
+    by_session: dict[str, list[Turn]] = defaultdict(list)
+    for turn in of:
+        by_session[turn.session].append(turn)
+    shown = {session: iter(sorted(own, key=_place)) for session, own in by_session.items()}
+    return tuple(next(shown[turn.session]) for turn in of)
+
+
+def _place(turn: Turn) -> tuple[int, int]:
+    return (turn.seq if turn.place is None else turn.place, turn.seq)
 
 
 def latest_entries(connection: Connection, scope_id: int, *, limit: int) -> tuple[tuple[UUID, int, int], ...]:

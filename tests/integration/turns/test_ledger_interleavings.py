@@ -93,6 +93,7 @@ def accept(trial: Trial) -> Actor:
             new_turns=[Prepared(turn, "mira", None)],
             debounce=AT_ONCE,
             request_id=None,
+            places={},
         )
         yield
 
@@ -148,7 +149,9 @@ def new_trial(impatient: Engine, tenant: int, number: int) -> Trial:
         sessions.ensure_session(connection, tenant, place.id, name=scope.session or "")
         session = sessions.lock_session(connection, tenant, scope)
         assert session is not None
-        acceptance.accept(connection, tenant, session, new_turns=said, debounce=AT_ONCE, request_id=None)
+        acceptance.accept(
+            connection, tenant, session, new_turns=said, debounce=AT_ONCE, request_id=None, places={}
+        )
     return Trial(impatient, tenant, scope, session.id)
 
 
