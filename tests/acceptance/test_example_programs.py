@@ -165,6 +165,15 @@ def test_every_example_says_how_to_run_it_and_what_it_needs() -> None:
     for folder in folders:
         (program,) = [*folder.glob("main.py"), *folder.glob("main.mjs"), *folder.glob("main.ts")]
         head = program.read_text(encoding="utf-8")[:1000]
-        assert "MEMORY_API_KEY" in head and f"{folder.name}" in (ROOT / "docs/frameworks.md").read_text()
+        assert "_API_KEY" in head and f"{folder.name}" in (ROOT / "docs/frameworks.md").read_text()
         needs = [*folder.glob("requirements.txt"), *folder.glob("package-lock.json")]
         assert needs or program.name == "main.mjs", folder.name
+
+
+def test_the_page_shows_the_typescript_client_as_it_is() -> None:
+    files = [
+        (EXAMPLES / "typescript" / name).read_text(encoding="utf-8") for name in ("memory.ts", "main.ts")
+    ]
+    shown = [block.code for block in blocks(ROOT / "docs/typescript.md") if block.language == "ts"]
+    assert shown[0] == files[0]
+    assert len(shown) == 3 and all(code in files[1] for code in shown[1:])

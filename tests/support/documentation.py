@@ -1,7 +1,7 @@
 """README.md and docs/*.md as data: pages, fenced blocks with the marks before them, headings and links.
 
 A block's language says what it is: ``sh``, ``python`` and ``http`` are examples, ``output`` is what the example before
-it prints, ``text`` and ``ini`` are neither. A comment on the line before an example says who runs it:
+it prints, the others are neither. A comment on the line before an example says who runs it:
 
     <!-- run by tests/acceptance/test_own_servers.py -->    that test
     <!-- not run: needs Docker -->                          nobody, for this reason

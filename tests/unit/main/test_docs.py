@@ -17,7 +17,7 @@ from memory_app.records.kinds import KINDS
 from memory_app.runtime import build
 from memory_app.settings import Embedding, Settings
 
-LANGUAGES = ("sh", "python", "http", "output", "text", "ini", "toml")
+LANGUAGES = ("sh", "python", "http", "output", "text", "ini", "toml", "ts")
 README_WORDS = 900
 
 NOT_RUN = {
