@@ -52,6 +52,7 @@ class Entry:
 ENTRIES: Final = (
     Entry("Overview", ("overview",)),
     Entry("People", ("people",), is_for_bound=True),
+    Entry("Nights", ("nights",)),
     Entry("Agents", ("agents",)),
     Entry("Keys", ("keys",), "admin"),
     Entry("Audit", ("audit",), "admin"),

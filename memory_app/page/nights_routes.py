@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from memory_app.errors import InvalidInput
 from memory_app.page.person_routes import PERSON, person_page
+from memory_app.page.render import HERE, page
 from memory_app.page.route import Filled, PageRoute, done
 from memory_app.records.audit import Action
 from memory_app.records.run import OPEN
@@ -24,6 +25,11 @@ PAGE_NIGHTS = 50
 JOBS = ("sleep", "consolidate", "deep")
 
 RunId = Annotated[Id, Path()]
+
+
+@router.get(HERE + "/nights")
+def show_latest(request: Request, call: Reader) -> Response:
+    return page(request, "latest_nights.html", nights=nights.latest(call.runtime, call.tenant_id))
 
 
 @router.get(NIGHTS)

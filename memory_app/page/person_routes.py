@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -87,11 +87,11 @@ def show_memories(
     request: Request,
     call: Reader,
     scope: OfUser,
-    kind: Annotated[KindName | None, Query(description="Only this kind.")] = None,
+    kind: Annotated[Literal[""] | KindName, Query(description="Only this kind.")] = "",
     history: Annotated[bool, Query(description="Retired ones too.")] = False,
     cursor: Cursor = None,
 ) -> Response:
-    filters = MemoryFilter(kind=kind, limit=MEMORIES_PAGE, before=cursor, history=history)
+    filters = MemoryFilter(kind=kind or None, limit=MEMORIES_PAGE, before=cursor, history=history)
     rows = browse.list_standing(call.runtime, call.tenant_id, scope, filters=filters)
     older = next_cursor([row.memory.id for row in rows], MEMORIES_PAGE)
     return person_page(
@@ -100,7 +100,7 @@ def show_memories(
         "person_memories.html",
         rows=rows,
         kinds=list(KINDS),
-        kind=kind,
+        kind=kind or None,
         history=history,
         cursor=cursor,
         older=older,
@@ -110,7 +110,7 @@ def show_memories(
 @router.get(PERSON + "/questions")
 def show_questions(request: Request, call: Reader, scope: OfUser, cursor: Cursor = None) -> Response:
     (kind,) = question_kinds()
-    filters = MemoryFilter(kind=kind, limit=MEMORIES_PAGE, before=cursor)
+    filters = MemoryFilter(kind=kind or None, limit=MEMORIES_PAGE, before=cursor)
     rows = browse.list_standing(call.runtime, call.tenant_id, scope, filters=filters)
     older = next_cursor([row.memory.id for row in rows], MEMORIES_PAGE)
     return person_page(request, scope, "person_questions.html", rows=rows, cursor=cursor, older=older)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -20,11 +21,12 @@ from memory_app.records.records import Memory
 from memory_app.records.run import Change, RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.sleep.rows import images
+from memory_app.sleep.rows import images, nights
 from memory_app.sleep.rows.images import RowImage
+from memory_app.sleep.rows.nights import NightOf
 from memory_app.sleep.rules import summary
 from memory_app.tenancy.rows import names
-from memory_app.tenancy.shards import in_scopes_shard
+from memory_app.tenancy.shards import in_scopes_shard, in_usable
 
 NIGHTS = (RunName.SLEEP, RunName.CONSOLIDATE, RunName.SYNTHESIZE_DEEP, RunName.END_SESSION)
 
@@ -65,6 +67,19 @@ def list_nights(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         return listing.of_scope(connection, row.id, names=NIGHTS, limit=min(limit, PAGE_LIMIT), before=before)
+
+
+def latest(runtime: Runtime, tenant_id: int, *, limit: int = 50) -> tuple[NightOf, ...]:
+    """Nights of the tenant that have ended, the newest first, whoever they are about."""
+
+    def look(here: Runtime) -> tuple[NightOf, ...]:
+        with transaction(here.engine, tenant_id) as connection:
+            return nights.latest(connection, tenant_id, names=NIGHTS, limit=min(limit, PAGE_LIMIT))
+
+    rows = chain.from_iterable(in_usable(runtime, look))
+    return tuple(
+        sorted(rows, key=lambda night: night.run.finished_at or night.run.created_at, reverse=True)[:limit]
+    )
 
 
 @in_scopes_shard

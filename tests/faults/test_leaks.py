@@ -25,6 +25,7 @@ from harness.api import ask, free_port, is_live
 from harness.doors import Doors, Request
 from harness.fleet import is_ready
 from harness.model import ASK_SOON
+from harness.page_doors import PageVisitor
 from harness.parrot import parrot
 from harness.stage import Stage
 from harness.waiting import wait_until
@@ -102,6 +103,9 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
                 lambda: set_aside(stage) >= len(DEADLY), "the deadly turns are set aside", seconds=SECONDS
             )
             oracle.wait_for_quiet(stage.owner, seconds=SECONDS)
+            visitor = PageVisitor(port, api_key, SAID, NAMES, doors.ids)
+            visitor.go_through()
+            oracle.wait_for_quiet(stage.owner, seconds=SECONDS)
             for method, template in last:
                 client.go_through(doors, method, template)
             oracle.wait_for_quiet(stage.owner, seconds=SECONDS)
@@ -133,12 +137,15 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
     assert {(method, path) for method, path in operations} <= client.succeeded.keys() | client.failed.keys()
     assert len(client.succeeded) >= 50, sorted(set(operations) - client.succeeded.keys())
     assert len(client.failed) >= 40
+    assert visitor.statuses[200] > 30 and visitor.statuses[303] > 10 and visitor.statuses[422] > 30
+    assert visitor.statuses[500] == 0
     assert all(model.quoted.get(str(kind)) for kind in (500, 429, 400, "not json", "wrong schema"))
     assert len(json.loads(listings["/v1/refused"])["messages"]) >= 1
     assert len(json.loads(listings["/v1/failed?limit=200"])["turns"]) >= len(DEADLY)
     print(
         f"canary ({form}): {sum(client.statuses.values())} requests to {len(operations)} operations "
         f"{dict(sorted(client.statuses.items()))}, {len(every_task())} tasks, model {model.quoted}, "
+        f"the page {dict(sorted(visitor.statuses.items()))}, "
         f"{len(commands)} commands of Redis, {len(traces)} exports of traces"
     )
 

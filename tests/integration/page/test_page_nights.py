@@ -94,6 +94,10 @@ def test_a_night_is_shown_and_undone(
     ]
     visitor.get(NIGHTS)
     assert "undone" in visitor.text
+    # and so does the list of everybody's, which leads there
+    visitor.get("/nights")
+    assert "bob/1 with ada" in visitor.text and "undone" in visitor.text
+    assert f'href="/ui{night}"' in visitor.html
     assert visitor.send(night + "/undo").status_code == 409
 
 

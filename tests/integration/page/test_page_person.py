@@ -167,11 +167,14 @@ def test_memories_show_strength_and_when_they_fade(runtime: Runtime, tenant: int
     assert visitor.html.count("<meter") == 2
     visitor.get(HERE + "/memories?kind=episode")
     assert "They talked" in visitor.text and "likes pears" not in visitor.text
+    # as the form sends it for all kinds
+    visitor.get(HERE + "/memories?kind=&history=false")
+    assert "They talked" in visitor.text and "likes pears" in visitor.text
     assert visitor.get(HERE + "/memories?kind=nonsense").status_code == 422
 
 
 def test_a_session_shows_what_came_of_each_turn(runtime: Runtime, tenant: int, visitor: Visitor) -> None:
-    say(runtime, tenant, "I live in Porto.", "ok", SCRIPT, HEBREW, "x" * 30_000)
+    say(runtime, tenant, "I live in Porto.", "ok", SCRIPT, HEBREW, "x" * 100_000)
 
     visitor.get(HERE + "/sessions")
     assert "chat 1/2" in visitor.text and "/sessions/chat%201%2F2" in visitor.html
