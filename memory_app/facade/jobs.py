@@ -6,6 +6,7 @@ from uuid import UUID
 
 from memory_app.facade.base import Facade
 from memory_app.forget import forget as forget_service
+from memory_app.forget import tenant_erasure
 from memory_app.forget.rows.receipts import Erasure
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
@@ -80,6 +81,14 @@ class Jobs(Facade):
         """
         with self._noting(Action.ERASE_AGENT, agent=agent, dry_run=dry_run):
             return forget_service.forget_agent(self.runtime, self.tenant_id, agent, dry_run=dry_run)
+
+    def forget_tenant(self, *, dry_run: bool = False) -> Run:
+        """Forget everybody and every agent of this tenant; its keys end at once, and a worker does the rest.
+
+        Each person and agent has a receipt. The audit log and the receipts stay.
+        """
+        with self._noting(Action.ERASE_TENANT, dry_run=dry_run):
+            return tenant_erasure.forget_tenant(self.runtime, self.tenant_id, dry_run=dry_run)
 
     def forget_session(self, scope: Scope, *, dry_run: bool = False) -> Run:
         """Forget the scope's session, its turns and what came only from it."""

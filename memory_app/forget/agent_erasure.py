@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction, wait_in_line
-from memory_app.db.shards import HOME, at_home
+from memory_app.db.shards import HOME
 from memory_app.errors import StoreBusy
 from memory_app.forget import carry_out
 from memory_app.forget.erasure import erase_older
+from memory_app.forget.progress import Progress
 from memory_app.forget.receipt import Receipt, Subject
 from memory_app.forget.rows import agents, erase, receipts
 from memory_app.forget.rows.agents import AgentScope
@@ -28,7 +29,7 @@ from memory_app.forget.settlement import NOTHING, Forgotten, added, united
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunLease
-from memory_app.records.reports import ForgetProgress, ForgetReport, ForgetStage
+from memory_app.records.reports import ForgetReport
 from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of, sent_name
@@ -37,6 +38,9 @@ from memory_app.tenancy.shards import in_each
 
 SCOPES_AT_ONCE = 200
 """Scopes that are listed at a time."""
+
+Complete = Callable[[Connection, Receipt], None]
+"""Told of the receipt in the transaction that writes it, in the home shard."""
 
 
 def rehearse(runtime: Runtime, tenant_id: int, agent: str) -> Run:
@@ -65,32 +69,29 @@ def erase_agent_in_turn(
 ) -> Receipt:
     """Do the run. Raises `StoreBusy` at the ``deadline`` (of `time.monotonic`), or when others hold rows: then the run
     goes on later."""
-    counts = _Progress(claimed, Counter((run.report or {}).get("counts", {})))
+    progress = Progress.of_run(claimed, run)
+
+    def complete(connection: Connection, receipt: Receipt) -> None:
+        jobs.complete(connection, claimed, ForgetReport(erasure=receipt.id, counts=receipt.counts))
+
+    return erase_agent(runtime, agent, progress, complete=complete, deadline=deadline)
+
+
+def erase_agent(
+    runtime: Runtime, agent: str, progress: Progress, *, complete: Complete, deadline: float
+) -> Receipt:
+    """Erase the agent as a part of a run, which is told of its end by ``complete``. Raises as `erase_agent_in_turn`."""
     while True:
-        done = in_each(runtime, partial(_erase_scopes, agent=agent, progress=counts, deadline=deadline))
+        done = in_each(runtime, partial(_erase_scopes, agent=agent, progress=progress, deadline=deadline))
         if any(done):
             continue
-        receipt = _finish(runtime, claimed, agent, counts.total)
+        receipt = _finish(runtime, agent, progress, complete)
         # None: somebody has recorded for the agent since its scopes were listed.
         if receipt is not None:
             return receipt
 
 
-class _Progress:
-    """Rows by table that went so far, as the run says."""
-
-    def __init__(self, claimed: RunLease, total: Counter[str]) -> None:
-        self.claimed = claimed
-        self.total = total
-
-    def add(self, connection: Connection, counts: Mapping[str, int]) -> None:
-        """Count rows in the transaction that deletes them."""
-        report = ForgetProgress(stage=ForgetStage.ERASING, counts=added(self.total, counts))
-        with at_home(connection):
-            runs.note_progress(connection, self.claimed, report)
-
-
-def _erase_scopes(runtime: Runtime, *, agent: str, progress: _Progress, deadline: float) -> bool:
+def _erase_scopes(runtime: Runtime, *, agent: str, progress: Progress, deadline: float) -> bool:
     """Erase the next scopes of the agent in the runtime's shard; False: there are none."""
     tenant_id = progress.claimed.tenant_id
     with transaction(runtime.engine, tenant_id) as connection:
@@ -120,18 +121,18 @@ def _erase_scope(connection: Connection, tenant_id: int, scope: AgentScope) -> F
     return Forgotten(counts, erased=(scope.id,), sent=sent)
 
 
-def _finish(runtime: Runtime, claimed: RunLease, agent: str, counts: Mapping[str, int]) -> Receipt | None:
+def _finish(runtime: Runtime, agent: str, progress: Progress, complete: Complete) -> Receipt | None:
     """Delete the agent's entry, and write the receipt; None where it has a scope again."""
-    tenant_id = claimed.tenant_id
+    tenant_id = progress.claimed.tenant_id
     digest = digests_of(runtime.settings).new(tenant_id, Subject.AGENT, agent)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         wait_in_line(connection)
         entry = agents.delete_entry(connection, tenant_id, agent)
         if entry is None:
             return None
-        total = added(counts, entry)
+        total = added(progress.total, entry)
         receipt = receipts.record(connection, tenant_id, of=Subject.AGENT, digests=(digest,), counts=total)
-        jobs.complete(connection, claimed, ForgetReport(erasure=receipt.id, counts=total))
+        complete(connection, receipt)
     carry_out.note_erasure(Subject.AGENT, receipt.id, rows=sum(total.values()))
     return receipt
 

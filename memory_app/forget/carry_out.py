@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 from uuid import UUID
 
 import structlog
@@ -30,7 +31,10 @@ log = structlog.get_logger(__name__)
 
 Erase = Callable[[Connection], Forgotten]
 WriteReceipt = Callable[[Connection, Forgotten], Receipt]
-WriteRun = Callable[[Connection, ForgetReport], Run]
+Written = TypeVar("Written")
+
+WriteRun = Callable[[Connection, ForgetReport], Written]
+"""Writes the report down, in the transaction that erases."""
 
 
 class _Rehearsed(Exception):
@@ -57,8 +61,8 @@ def new_receipt(runtime: Runtime, tenant_id: int, target: Target) -> WriteReceip
 
 @metrics.timing(metrics.erasure_seconds)
 def carry_out(
-    runtime: Runtime, tenant_id: int, *, of: str, erase: Erase, receipt: WriteReceipt, run: WriteRun
-) -> tuple[Run, Receipt]:
+    runtime: Runtime, tenant_id: int, *, of: str, erase: Erase, receipt: WriteReceipt, run: WriteRun[Written]
+) -> tuple[Written, Receipt]:
     """Erase in the runtime's shard. The receipt and the run are written in the home shard."""
     with transaction(runtime.engine, tenant_id) as connection:
         forgotten = erase(connection)
@@ -82,7 +86,7 @@ def note_erasure(of: str, erasure_id: UUID, *, rows: int) -> None:
 
 
 @metrics.timing(metrics.erasure_seconds)
-def rehearse(runtime: Runtime, tenant_id: int, *, erase: Erase, run: WriteRun) -> Run:
+def rehearse(runtime: Runtime, tenant_id: int, *, erase: Erase, run: WriteRun[Run]) -> Run:
     """Count what would go. The same transaction, rolled back: so the counts are those a real erasure would have."""
     try:
         with transaction(runtime.engine, tenant_id) as connection:

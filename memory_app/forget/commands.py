@@ -1,4 +1,4 @@
-"""``forget`` and ``forget-agent``: remove a person or an agent for good, and print the receipt."""
+"""``forget``, ``forget-agent``, ``forget-tenant``: remove a person, an agent or all of a tenant for good."""
 
 from __future__ import annotations
 
@@ -67,6 +67,30 @@ def forget_agent(
         )
     with connect(data, tenant) as memory:
         run = _follow(memory, memory.forget_agent(agent, dry_run=dry_run))
+    _show(run, dry_run=dry_run, as_json=as_json)
+
+
+@app.command("forget-tenant")
+def forget_tenant(
+    tenant: Annotated[str, typer.Argument(help="The tenant, by its name.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Delete everybody and every agent of a tenant, and revoke its keys. Each person and agent has a receipt.
+
+    The name, the revoked keys, the audit log and the receipts stay. A worker does it, and the command shows how far it
+    is. It may be interrupted: the erasure goes on.
+    """
+    if not dry_run and not yes:
+        typer.confirm(
+            f"Delete all that tenant {tenant!r} has, and revoke its keys, for good?", abort=True, err=True
+        )
+    with connect(data, tenant) as memory:
+        run = _follow(memory, memory.forget_tenant(dry_run=dry_run))
     _show(run, dry_run=dry_run, as_json=as_json)
 
 

@@ -22,6 +22,7 @@ from memory_app.forget.receipt import Receipt, Subject
 from memory_app.forget.rows import receipts
 from memory_app.forget.settlement import NOTHING, Counts, Forgotten
 from memory_app.forget.target import Target
+from memory_app.forget.tenant_erasure import TENANT, erase_tenant_in_turn
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunLease
@@ -73,8 +74,12 @@ def erase_in_turn(runtime: Runtime, claimed: RunLease) -> None:
         run = runs.read(connection, claimed.run_id)
     if run is None:
         raise NotFound(f"no run {claimed.run_id}")
-    target = Target.read(run.options)
     deadline = time.monotonic() + TURN_SECONDS
+    if run.options["of"] == TENANT:
+        with noting(runtime, claimed.tenant_id, Action.ERASE_TENANT, target=f"run {claimed.run_id}"):
+            erase_tenant_in_turn(runtime, claimed, run, deadline=deadline)
+        return
+    target = Target.read(run.options)
     note = noting(
         runtime, claimed.tenant_id, _ACTIONS[target.of], user=target.user, target=f"run {claimed.run_id}"
     )

@@ -162,7 +162,7 @@ def _forget_here(runtime: Runtime, *, tenant_id: int, target: Target, dry_run: b
     return run
 
 
-def _run_writer(tenant_id: int, options: dict[str, Any], *, dry_run: bool) -> WriteRun:
+def _run_writer(tenant_id: int, options: dict[str, Any], *, dry_run: bool) -> WriteRun[Run]:
     options = options | {"dry_run": dry_run}
 
     def write(connection: Connection, report: ForgetReport) -> Run:

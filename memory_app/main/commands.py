@@ -115,6 +115,10 @@ COMMANDS = {
         "forget.commands",
         "Delete an agent with all that it knows of everybody; the people stay, with what other agents know of them.",
     ),
+    "forget-tenant": Entry(
+        "forget.commands",
+        "Delete everybody and every agent of a tenant, and revoke its keys. Each person and agent has a receipt.",
+    ),
     "reembed": Entry(
         "recall.reembed_command",
         "Embed again every row of another model than the settings name. Stop it at any time; it goes on where it "

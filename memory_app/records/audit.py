@@ -30,6 +30,7 @@ class Action(StrEnum):
     ERASE_SESSION = "erase.session"
     ERASE_USER = "erase.user"
     ERASE_AGENT = "erase.agent"
+    ERASE_TENANT = "erase.tenant"
     EXPORT_SCOPE = "export.scope"
     EXPORT_USER = "export.user"
     EXPORT_AGENT = "export.agent"

@@ -95,6 +95,9 @@ _ADD = text(
         CAST(:expires_at AS timestamptz), CAST(:agent AS text), CAST(:user AS text))"""
 )
 _END = text("SELECT end_key(:key, CAST(:ends_at AS timestamptz))")
+_END_ALL = text(
+    "SELECT end_key(k.id, NULL) FROM api_keys k WHERE k.tenant_id = :tenant AND k.revoked_at IS NULL"
+)
 _TENANT_OF_KEY = select(api_keys.c.tenant_id).where(api_keys.c.id == bindparam("key"))
 # With its type, which PostgreSQL cannot tell from "$1 IS NULL".
 _TENANT_OF_LIST = bindparam("tenant", type_=Text)
@@ -297,6 +300,11 @@ def revoke(connection: Connection, key_id: int) -> None:
     transaction's."""
     if connection.execute(_END, {"key": key_id, "ends_at": None}).scalar_one() is None:
         raise _unknown(key_id)
+
+
+def revoke_all(connection: Connection, tenant_id: int) -> int:
+    """End all keys of the transaction's tenant at once; how many there were."""
+    return len(connection.execute(_END_ALL, {"tenant": tenant_id}).all())
 
 
 def _unknown(key_id: int) -> NotFound:

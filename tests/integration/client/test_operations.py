@@ -70,6 +70,7 @@ IN_PROCESS_ONLY = {
     "beside": "makes the facade",
     "local": "makes the facade",
     "close": "of both; not an operation",
+    "forget_tenant": "an operator's act, which ends the keys by which it could be asked for; `memory forget-tenant`",
     "import_lines": "reads a file of the operator's, also larger than a request; `memory import`",
 }
 
