@@ -106,6 +106,8 @@ def type_name(annotation: Any) -> str:
         return " · ".join(f"`{value}`" for value in get_args(annotation))
     if origin is dict:
         return "JSON object"
+    if origin is frozenset:
+        return "JSON list"
     return TYPES[annotation]
 
 
@@ -114,6 +116,8 @@ def default_text(value: Any) -> str:
         return "unset"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, frozenset):
+        return f"`{sorted(value)}`"
     if isinstance(value, SecretStr):
         return f"`{value.get_secret_value()}`"
     if isinstance(value, float) and value.is_integer():

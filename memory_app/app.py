@@ -17,6 +17,7 @@ from memory_app.facade.people import People
 from memory_app.facade.recall import Recall
 from memory_app.facade.transfer import Transfer
 from memory_app.facade.turns import Turns
+from memory_app.facade.webhooks import Webhooks
 from memory_app.local import embedded, keeper, lease
 from memory_app.local.servers import embedded_settings
 from memory_app.runtime import build
@@ -29,7 +30,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryApp(Turns, Recall, Memories, People, Jobs, Transfer, Events, Operations):
+class MemoryApp(Turns, Recall, Memories, People, Jobs, Transfer, Events, Webhooks, Operations):
     """The verbs of one tenant. Make it with `connect` or `local`, after a fork; close it, or use it with ``with``."""
 
     _end: Callable[[], None] = field(default=_nothing, repr=False, compare=False)

@@ -66,6 +66,9 @@ database_failures = _counter(
     "memory_database_failures", "Transactions that the state of the database ended, by SQLSTATE.", "code"
 )
 
+webhook_deliveries = _counter("memory_webhook_deliveries", "Tries of webhooks by how they ended.", "outcome")
+webhook_seconds = _histogram("memory_webhook_seconds", "Time of tries of webhooks.", buckets=SLOW)
+
 erasures = _counter("memory_erasures", "Erasures by what was forgotten.", "of")
 erasure_seconds = _histogram("memory_erasure_seconds", "Time of erasures.", buckets=SLOW)
 erased_rows = _counter("memory_erased_rows", "Rows that erasures took away.")

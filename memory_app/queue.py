@@ -33,6 +33,7 @@ FIND_DUE: Final = "memory.find_due"
 FIND_IDLE: Final = "memory.find_idle"
 FIND_PERIODIC: Final = "memory.find_periodic"
 INDEX_SCOPES: Final = "memory.index_scopes"
+DELIVER_WEBHOOKS: Final = "memory.deliver_webhooks"
 NOTE_RECALLS: Final = "memory.note_recalls"
 NARRATE: Final = "memory.narrate"
 SYNTHESIZE_SESSION: Final = "memory.synthesize_session"
@@ -54,6 +55,8 @@ ROUTES: Final[Mapping[str, str]] = {
     FIND_PERIODIC: MAINTENANCE,
     INDEX_SCOPES: MAINTENANCE,
     NOTE_RECALLS: INGEST,
+    # It waits for others, as calls of a model do, and holds one place however many receivers hang.
+    DELIVER_WEBHOOKS: MODEL,
     NARRATE: MODEL,
     SYNTHESIZE_SESSION: MODEL,
     SYNTHESIZE_DEEP: MODEL,

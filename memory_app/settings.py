@@ -546,12 +546,47 @@ class Events(_Section):
     streams: int = Field(200, ge=1, description="The same for all keys together.")
 
 
+class Webhooks(_Section):
+    allow_private: bool = Field(
+        False,
+        description="Webhooks may lead to private and loopback addresses: for development, and inside a cluster. "
+        "Link-local ones, which hold a cloud's secrets, stay refused.",
+    )
+    allow_http: bool = Field(False, description="Webhooks may do without TLS.")
+    ports: frozenset[Annotated[int, Field(ge=1, le=65535)]] = Field(
+        frozenset({80, 443, 8080, 8443}),
+        description="Ports that webhooks may lead to, as a JSON list; [] for any.",
+    )
+    ca_file: Annotated[Path | None, EMPTY_IS_NONE] = Field(
+        None,
+        description="Authority that receivers' certificates may be signed by, beside those of the system.",
+    )
+    tenant_webhooks: int = Field(20, ge=1, le=100, description="Most webhooks of a tenant.")
+    batch: int = Field(100, ge=1, le=500, description="Most events in one message.")
+    connect_seconds: float = Field(5, gt=0, le=30, description="Wait for a connection and for its TLS.")
+    total_seconds: float = Field(15, gt=0, le=30, description="A delivery that takes longer is cut.")
+    deliveries: int = Field(
+        8,
+        ge=1,
+        le=64,
+        description="Deliveries at the same time, over all tenants; a tenant has half of them.",
+    )
+    retry_base_seconds: float = Field(
+        5, gt=0, description="First back-off after a failure; doubles, with jitter."
+    )
+    retry_max_seconds: float = Field(3_600, gt=0, description="Longest back-off.")
+    give_up_days: float = Field(
+        5, gt=0, description="A webhook whose every delivery failed for this long is paused."
+    )
+    log_rows: int = Field(100, ge=1, le=1_000, description="Latest deliveries of a webhook that are kept.")
+
+
 class Erasure(_Section):
     secret: SecretStr | None = Field(
         None,
         description="Keys the digests that stand for erased names, so that nobody can guess them, and signs sessions "
-        "of the page at /ui; at least 32 characters, the same for all processes. To change it, put the new one before "
-        "the old one, with a comma between.",
+        "of the page at /ui. Secrets of webhooks are made of it. At least 32 characters, the same for all processes. "
+        "To change it, put the new one before the old one, with a comma between.",
     )
     keep_days: float = Field(
         30,
@@ -648,6 +683,7 @@ class Settings(BaseSettings):
     ending: Ending = Ending()
     schedule: Schedule = Schedule()
     events: Events = Events()
+    webhooks: Webhooks = Webhooks()
     erasure: Erasure = Erasure()
     log: Log = Log()
     tracing: Tracing = Tracing()

@@ -84,6 +84,7 @@ GRANT SELECT ON scope_models TO memory_finder;
 GRANT SELECT (scope_id, term, row_count) ON terms TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, row_count) ON scope_sizes TO memory_finder;
 GRANT SELECT (tenant_id, scope_id, job, due_at) ON schedules TO memory_finder;
+GRANT SELECT (id, tenant_id, due_at, lease_until, waiting_since, failing_since, paused_reason) ON webhooks TO memory_finder;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON turns TO memory_search;
 GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_search;
 
@@ -95,7 +96,7 @@ GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_se
 -- the person whom the transaction names; an empty name is any, and the part of an agent that all its users share belongs
 -- to each of them. A table with a scope is seen by way of its scope. The others name nobody: erasures, erased_turns and
 -- refused_messages hold digests and ids, and usage sums of a tenant; keys and the audit log are of the whole tenant, and
--- hidden. A run without a scope is one of a tenant, or an erasure that waits and names its target. A person is deleted with
+-- hidden, and so are webhooks, but for those that go with the erasure of the agent or the person. A run without a scope is one of a tenant, or an erasure that waits and names its target. A person is deleted with
 -- all agents, and an agent with all persons, by the foreign keys: so only by who may do that. While a call reads what a
 -- person lets its agent recall of another, the transaction names that agent and, in memory.kinds, what may be seen of its
 -- memories (bound_to_grant in memory_app/db/shards.py).
@@ -125,6 +126,9 @@ BEGIN
         SELECT * FROM (VALUES
             ('api_keys', 'bound', false, '*', 'memory_bound', 'false', NULL),
             ('audit', 'bound', false, '*', 'memory_bound', 'false', NULL),
+            ('webhooks', 'bound', false, '*', 'memory_bound',
+                format('((user_name = %s) OR (agent_name = %s))', person, agent), NULL),
+            ('deliveries', 'bound', false, '*', 'memory_bound', 'false', NULL),
             ('agents', 'bound', false, '*', 'memory_bound', format(named, agent), NULL),
             ('agents', 'bound_update', false, 'w', 'memory_bound', 'true', format('(%s = ''''::text)', person)),
             ('agents', 'bound_delete', false, 'd', 'memory_bound', format('(%s = ''''::text)', person), NULL),
@@ -159,6 +163,7 @@ BEGIN
             ('scope_models', 'finder', true, '*', 'memory_finder', 'true', NULL),
             ('schedules', 'finder', true, '*', 'memory_finder', 'true', NULL),
             ('scope_sizes', 'finder', true, '*', 'memory_finder', 'true', NULL),
+            ('webhooks', 'finder', true, '*', 'memory_finder', 'true', NULL),
             ('turns', 'search', true, '*', 'memory_search', 'true', NULL),
             ('memories', 'search', true, '*', 'memory_search', 'true', NULL)
         ) listed
@@ -784,6 +789,28 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     ) AS work(kind, due_at, is_held)
 $$;
 
+-- Webhooks at which somebody should look, the tenants in turn, and those of a tenant in no order: most of them have nothing
+-- to deliver, and stay due.
+CREATE OR REPLACE FUNCTION due_webhooks(most integer) RETURNS TABLE (tenant_id bigint, webhook_id uuid)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT d.tenant_id, d.id FROM tenants_in_turn('webhooks', most) AS t(id) CROSS JOIN LATERAL (
+        SELECT w.tenant_id, w.id, row_number() OVER (ORDER BY random()) AS place FROM webhooks w
+        WHERE w.tenant_id = t.id AND w.due_at <= now() AND coalesce(w.lease_until, '-infinity') <= now()) d
+    ORDER BY d.place LIMIT most
+$$;
+
+-- Over all tenants and without naming any: how many webhooks are active, fail, and were paused because they failed for too
+-- long or their receiver is gone; and for how long the oldest event waits of which a delivery was tried.
+CREATE OR REPLACE FUNCTION webhook_state()
+RETURNS TABLE (active bigint, failing bigint, given_up bigint, oldest_waiting_seconds double precision)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT count(*) FILTER (WHERE w.due_at IS NOT NULL),
+        count(*) FILTER (WHERE w.due_at IS NOT NULL AND w.failing_since IS NOT NULL),
+        count(*) FILTER (WHERE w.paused_reason <> 'asked'),
+        coalesce(extract(epoch FROM now() - min(w.waiting_since) FILTER (WHERE w.due_at IS NOT NULL)), 0)::double precision
+    FROM webhooks w
+$$;
+
 -- Scopes that grew past a size and have no search indexes for the current model yet: ids only. What is noted of a size
 -- lags behind by less than 64 rows.
 CREATE OR REPLACE FUNCTION big_scopes(least_rows integer, model text, most integer) RETURNS TABLE (tenant_id bigint, scope_id bigint)
@@ -878,6 +905,8 @@ BEGIN
             ('users_by_shard', 'memory_finder'),
             ('shards_of_users', 'memory_finder'),
             ('due_work', 'memory_finder'),
+            ('due_webhooks', 'memory_finder'),
+            ('webhook_state', 'memory_finder'),
             ('big_scopes', 'memory_finder'),
             ('stale_scopes', 'memory_finder'),
             ('scope_rows', 'memory_finder'),

@@ -9,10 +9,11 @@ from __future__ import annotations
 from memory_app import queue
 from memory_app.db.shards import HOME
 from memory_app.dispatch import fairness
+from memory_app.events.webhooks import deliver
 from memory_app.recall import narrative
 from memory_app.turns import extract
 from workers.app import app
-from workers.parts import at, is_shared
+from workers.parts import at, is_shared, runtime
 from workers.task import MemoryTask
 
 
@@ -30,3 +31,9 @@ def extract_session(session_id: int, shard: int = HOME) -> None:
 def narrate(scope_id: int, shard: int = HOME) -> None:
     """Have the model tell what bears on the latest query of a scope."""
     narrative.make_narrative(at(shard), scope_id)
+
+
+@app.task(name=queue.DELIVER_WEBHOOKS, base=MemoryTask)  # type: ignore[untyped-decorator]
+def deliver_webhooks() -> None:
+    """Deliver events to the webhooks that are due."""
+    deliver.deliver_on_hint(runtime())

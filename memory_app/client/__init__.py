@@ -14,15 +14,27 @@ if TYPE_CHECKING:
     from memory_app.client.openai_wrapper import wrap_async_openai, wrap_openai
     from memory_app.client.retries import Retries
     from memory_app.client.sync_client import MemoryClient
+    from memory_app.events.webhooks.signature import InvalidSignature, verify_webhook
     from memory_app.records.scope import Scope
 
-__all__ = ["AsyncMemoryClient", "MemoryClient", "Retries", "Scope", "wrap_async_openai", "wrap_openai"]
+__all__ = [
+    "AsyncMemoryClient",
+    "InvalidSignature",
+    "MemoryClient",
+    "Retries",
+    "Scope",
+    "verify_webhook",
+    "wrap_async_openai",
+    "wrap_openai",
+]
 
 _HOME = {
     "AsyncMemoryClient": "memory_app.client.async_client",
+    "InvalidSignature": "memory_app.events.webhooks.signature",
     "MemoryClient": "memory_app.client.sync_client",
     "Retries": "memory_app.client.retries",
     "Scope": "memory_app.records.scope",
+    "verify_webhook": "memory_app.events.webhooks.signature",
     "wrap_async_openai": "memory_app.client.openai_wrapper",
     "wrap_openai": "memory_app.client.openai_wrapper",
 }

@@ -19,6 +19,7 @@ from memory_app.client import people as people_calls
 from memory_app.client import recall as recall_calls
 from memory_app.client import transfer as transfer_calls
 from memory_app.client import turns as turn_calls
+from memory_app.client import webhooks as webhook_calls
 from memory_app.client.call import Call
 from memory_app.client.failure import error_of, transport_error
 from memory_app.client.retries import Retries
@@ -164,6 +165,15 @@ class AsyncMemoryClient:
     read_checkpoint = _sent(transfer_calls.read_checkpoint)
 
     event_page = _sent(event_calls.event_page)
+
+    webhooks = _sent(webhook_calls.webhooks)
+    make_webhook = _sent(webhook_calls.make_webhook)
+    change_webhook = _sent(webhook_calls.change_webhook)
+    rotate_webhook = _sent(webhook_calls.rotate_webhook)
+    delete_webhook = _sent(webhook_calls.delete_webhook)
+    webhook_deliveries = _sent(webhook_calls.webhook_deliveries)
+    resend_webhook = _sent(webhook_calls.resend_webhook)
+    ping_webhook = _sent(webhook_calls.ping_webhook)
 
     tools = _sent(operation_calls.tools)
     call_tool = _sent(operation_calls.call_tool)

@@ -14,9 +14,11 @@ import structlog
 
 from memory_app import correlation, queue
 from memory_app.db.db import transaction
+from memory_app.db.shards import HOME
 from memory_app.dispatch import caps, periodic
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import MemoryAppError, StoreUnavailable, Transient
+from memory_app.events.webhooks import deliver
 from memory_app.hot import hints
 from memory_app.hot.faults import HotUnavailable
 from memory_app.hot.life import EVERY_SECONDS
@@ -68,7 +70,10 @@ def look(runtime: Runtime) -> Due:
 
 def find_due(runtime: Runtime) -> Due:
     """Send a hint for everything that is due in any shard; what is under way already is not sent twice."""
-    return sum(shards.in_usable(runtime, _find_due), NOTHING)
+    due = sum(shards.in_usable(runtime, _find_due), NOTHING)
+    if deliver.has_due(runtime):
+        runtime.at(HOME).hint(queue.DELIVER_WEBHOOKS)
+    return due
 
 
 def _find_due(runtime: Runtime) -> Due:

@@ -14,7 +14,7 @@ from memory_app.tenancy.audit import Noting, noting
 from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.edge import SLASH
 
-TARGETS = ("id", "key")
+TARGETS = ("id", "key", "webhook")
 """Parts of the path that name what a call is about, beside agent and user. A session may be named after the person."""
 
 TO = "to"

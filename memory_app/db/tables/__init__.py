@@ -7,6 +7,7 @@ through it. A table that is not imported here is none.
 from __future__ import annotations
 
 from memory_app.db.tables.audit import audit
+from memory_app.db.tables.events import deliveries, webhooks
 from memory_app.db.tables.forget import erased_turns, erasures, refused_messages
 from memory_app.db.tables.jobs import runs, schedules
 from memory_app.db.tables.memories import entities, evidence, feedback, links, memories, mentions
@@ -22,6 +23,7 @@ __all__ = [
     "api_keys",
     "audit",
     "checkpoints",
+    "deliveries",
     "entities",
     "erased_turns",
     "erasures",
@@ -48,4 +50,5 @@ __all__ = [
     "turns",
     "usage",
     "users",
+    "webhooks",
 ]

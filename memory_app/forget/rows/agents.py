@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text
 
 from memory_app.db.shards import other_schemas
+from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
 from memory_app.forget.rows.persons import COUNTS_ELSEWHERE, DELETE_ROWS, DELETE_SCOPES, TABLES
@@ -46,6 +47,10 @@ _HOLD_SESSIONS = (
 _CLOSE = select(scopes.c.id).where(_IS_SCOPE).with_for_update()
 _LOCK_AGENT = select(agents.c.id, agents.c.created_at).where(_IS_AGENT).with_for_update()
 _HAS_SCOPES = select(func.count() > 0).select_from(scopes).where(_OF_AGENT)
+# Those that hear of this agent only. They are in the home shard, as the directory is.
+_DELETE_WEBHOOKS = delete(webhooks).where(
+    webhooks.c.tenant_id == bindparam("tenant"), webhooks.c.agent_name == bindparam("agent")
+)
 _DELETE_AGENT = delete(agents).where(_IS_AGENT, or_(_BEFORE.is_(None), agents.c.created_at < _BEFORE))
 
 
@@ -104,7 +109,11 @@ def delete_entry(connection: Connection, tenant_id: int, agent: str) -> dict[str
         connection.execute(
             text(f"DELETE FROM {schema}.agents WHERE tenant_id = :tenant AND name = :agent"), values
         )
-    return {"agents": connection.execute(_DELETE_AGENT, values).rowcount}
+    counts = {
+        "webhooks": connection.execute(_DELETE_WEBHOOKS, values).rowcount,
+        "agents": connection.execute(_DELETE_AGENT, values).rowcount,
+    }
+    return {table: count for table, count in counts.items() if count}
 
 
 def delete_if_old(connection: Connection, tenant_id: int, agent: str, *, before: datetime) -> int:

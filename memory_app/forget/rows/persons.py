@@ -102,6 +102,11 @@ _DELETE_USER = delete(users).where(_IS_USER)
 _LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
 _IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
 _DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
+# Those that hear of this person only, and so name them. They are in the home shard, as the directory is.
+_DELETE_WEBHOOKS = text(
+    """DELETE FROM public.webhooks w USING public.users u
+    WHERE u.tenant_id = :tenant AND u.id = :user AND w.tenant_id = u.tenant_id AND w.user_name = u.name"""
+)
 _NEW_ENTRY = text(
     f"""UPDATE public.users SET time_zone = DEFAULT, zone_is_set = DEFAULT, utc_offset = DEFAULT, label = DEFAULT,
         aliases = DEFAULT, created_at = now()
@@ -165,6 +170,8 @@ def delete_user(
         if counts[table]:
             note({name: count for name, count in counts.items() if count})
     counts["scopes"] = connection.execute(DELETE_SCOPES, values).rowcount
+    # Before the entry, by which they are found.
+    counts["webhooks"] = connection.execute(_DELETE_WEBHOOKS, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
         connection.execute(_DELETE_ENTRY, values)
@@ -174,6 +181,7 @@ def delete_user(
 def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:
     """Make the user one who came today: without the old time zone."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
+    connection.execute(_DELETE_WEBHOOKS, values)
     connection.execute(_NEW_USER, values)
     if shard_of(connection) != HOME:
         connection.execute(_NEW_ENTRY, values)

@@ -27,6 +27,7 @@ from memory_app.client import (
     recall,
     transfer,
     turns,
+    webhooks,
 )
 from memory_app.main.commands import COMMANDS
 from memory_app.main.http import create_app
@@ -133,6 +134,14 @@ COMMAND_OF = {
     "rotate_key": "keys",
     "revoke_key": "keys",
     "get_limits": "limits",
+    "list_webhooks": "webhooks",
+    "make_webhook": "webhooks",
+    "change_webhook": "webhooks",
+    "rotate_webhook": "webhooks",
+    "delete_webhook": "webhooks",
+    "list_webhook_deliveries": "webhooks",
+    "resend_webhook": "webhooks",
+    "ping_webhook": "webhooks",
     "list_grants": "grants",
     "list_agent_grants": "grants",
     "set_grant": "grants",
@@ -196,7 +205,7 @@ def methods_of(operation_id: str) -> tuple[str, ...]:
 
 def builders() -> dict[str, Callable[..., Any]]:
     """The functions that make the calls of the clients, which have their types."""
-    modules = (events, jobs, memories, operations, people, recall, transfer, turns)
+    modules = (events, jobs, memories, operations, people, recall, transfer, turns, webhooks)
     return {
         name: function
         for module in modules
