@@ -159,7 +159,7 @@ COMMANDS = {
         "Serve the agents' tools to MCP clients; over HTTP each request needs an API key.",
     ),
     "grants": Entry("agents.grant_commands", "What people let agents recall of other agents.", is_group=True),
-    "webhooks": Entry("events.webhooks.commands", "Webhooks: events posted to an address.", is_group=True),
+    "webhooks": Entry("events.webhook_commands", "Webhooks: events posted to an address.", is_group=True),
     "keys": Entry("main.key_commands", "API keys.", is_group=True),
     "limits": Entry("main.limit_commands", "Limits of tenants and keys.", is_group=True),
     "audit": Entry("main.audit_commands", "The audit log: who did what.", is_group=True),

@@ -18,8 +18,8 @@ from memory_app.completions import routes as completions
 from memory_app.completions.conversation import LastPolicies
 from memory_app.completions.model_server import ModelServer
 from memory_app.events import routes as events
+from memory_app.events import webhook_routes
 from memory_app.events.stream import Streams
-from memory_app.events.webhooks import routes as webhook_routes
 from memory_app.extraction import routes as extraction
 from memory_app.forget import routes as forget
 from memory_app.main import audit_routes, key_routes, limit_routes

@@ -53,6 +53,8 @@ DEFINERS = {
     ],
     "shards_of_users": [],
     "users_by_shard": ["shard", "user_count"],
+    "due_webhooks": ["tenant_id", "webhook_id"],
+    "webhook_state": ["active", "failing", "given_up", "oldest_waiting_seconds"],
     "due_work": ["kind", "oldest_seconds", "is_held"],
     "has_live_key": [],
     "claim_run": ["tenant_id", "scope_id", "session_id", "name", "fence", "starts"],
@@ -110,6 +112,10 @@ FILL = """
           SELECT tenant_id, scope_id, id, 'memories', 'insert', '{}' FROM r),
     ip AS (INSERT INTO import_parts (tenant_id, scope_id, run_id, number, content)
           SELECT tenant_id, scope_id, id, 0, 'canary' FROM r),
+    wh AS (INSERT INTO webhooks (tenant_id, url, salt, made_with, position)
+           SELECT tenant, 'https://example.com', 'x', 'x', 'x' FROM t RETURNING *),
+    wd AS (INSERT INTO deliveries (tenant_id, webhook_id, message_id, outcome)
+           SELECT tenant_id, id, id, 'delivered' FROM wh),
     x AS (INSERT INTO erasures (tenant_id, subject_digest, state) SELECT tenant, 'x', 'done' FROM t),
     j AS (INSERT INTO erased_turns (tenant_id, digest) SELECT tenant, 'x' FROM t),
     o AS (INSERT INTO audit (tenant_id, seq, at, action, outcome, previous, digest)
@@ -368,10 +374,12 @@ def test_the_finder_cannot_read_what_people_said(owner: Engine) -> None:
         "terms",
         "turns",
         "users",
+        "webhooks",
     }
     assert not columns["turns"] & {"text", "speaker", "metadata", "embedding", "keywords", "reason"}
     assert not columns["sessions"] & {"name", "summary"}
     assert columns["users"] == {"shard"}
+    assert not columns["webhooks"] & {"url", "description", "salt", "user_name"}
 
 
 def test_a_claim_without_a_tenant_answers_ids_whose_rows_stay_hidden(

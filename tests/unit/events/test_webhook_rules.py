@@ -105,7 +105,7 @@ def test_a_secret_is_the_same_in_each_process_and_other_for_each_webhook() -> No
     assert len(keyring.secret(first) or b"") == 32
 
 
-def test_a_secret_outlives_a_new_one_in_the_settings_until_the_old_is_taken_out() -> None:
+def test_a_secret_lives_as_long_as_the_one_it_was_made_with() -> None:
     old = Keyring((b"a" * 32,))
     source = old.new()
     both = Keyring((b"b" * 32, b"a" * 32))
