@@ -18,6 +18,7 @@ from memory_app.page import plots
 from memory_app.page.navigation import home_of
 from memory_app.page.render import HERE, Addresses, page
 from memory_app.page.route import Filled, PageRoute, done
+from memory_app.page.words import dollars
 from memory_app.records.audit import Action
 from memory_app.tenancy.rows.usage import UsageDay
 from memory_app.turns import failed
@@ -50,7 +51,7 @@ async def show_now(request: Request, call: Reader) -> Response:
 def show_last_days(request: Request, call: Reader) -> Response:
     """The part that takes longer the more is stored, fetched when the rest is shown."""
     days = overview.last_days(call.runtime, call.tenant_id)
-    costs = plots.bars(_by_day(days.spending), unit="$", title="US dollars by day (UTC)")
+    costs = plots.bars(_by_day(days.spending), amount=dollars, title="US dollars by day (UTC)")
     return page(request, "overview_days.html", days=days, costs=costs)
 
 

@@ -19,6 +19,7 @@ from memory_app.memories.lookup import MemoryFilter
 from memory_app.page import graph, plots, timeline
 from memory_app.page.render import HERE, Addresses, page
 from memory_app.page.route import PageRoute
+from memory_app.page.words import plural
 from memory_app.records.kinds import KINDS, question_kinds
 from memory_app.records.scope import Scope
 from memory_app.turns import history
@@ -40,6 +41,12 @@ MEMORIES_PAGE = 50
 SESSIONS_PAGE = 50
 TURNS_PAGE = 50
 ENTITIES = 60
+
+AMOUNTS = {
+    "memories": partial(plural, one="memory", several="memories"),
+    "turns": partial(plural, one="turn", several="turns"),
+}
+"""What grows, and how so many are written."""
 
 Number = Annotated[int | None, Query(ge=1, le=LARGEST_INTEGER, description="The last of the page before.")]
 
@@ -63,8 +70,10 @@ def show_figures(request: Request, call: Reader, scope: OfUser) -> Response:
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=ago) for ago in reversed(range(browse.GROWTH_DAYS))]
     drawn = [
-        plots.bars({day: grown[what].get(day, 0) for day in days}, unit=what, title=f"{what} by day")
-        for what in ("memories", "turns")
+        plots.bars(
+            {day: grown[several].get(day, 0) for day in days}, amount=amount, title=f"{several} by day"
+        )
+        for several, amount in AMOUNTS.items()
     ]
     counts = stats(call.runtime, call.tenant_id, scope)
     return person_page(request, scope, "person_figures.html", counts=counts, plots=drawn)

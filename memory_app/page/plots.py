@@ -6,9 +6,10 @@ be read. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from typing import TypeVar
 
 from markupsafe import Markup
 
@@ -18,37 +19,37 @@ WIDTH, HEIGHT = 720, 120
 GAP = 2
 
 
-def bars(values: Mapping[date, Decimal | int], *, unit: str, title: str) -> Markup:
-    """A bar for each day; empty for no days."""
+N = TypeVar("N", int, Decimal)
+
+
+def bars(values: Mapping[date, N], *, amount: Callable[[N], str], title: str) -> Markup:
+    """A bar for each day; empty for no days. ``amount`` writes a value with its unit."""
     if not values:
         return Markup("")
-    most = max(values.values()) or 1
+    most = max(values.values())
+    unit = HEIGHT / (float(most) or 1.0)
     step = WIDTH / len(values)
     marks = Markup("").join(
         _BAR.format(
             x=f"{number * step + GAP / 2:.1f}",
-            y=f"{HEIGHT - float(value / most) * HEIGHT:.1f}",
+            y=f"{HEIGHT - float(value) * unit:.1f}",
             width=f"{max(step - GAP, 1):.1f}",
-            height=f"{float(value / most) * HEIGHT:.1f}",
-            title=f"{day:%Y-%m-%d}: {amount(value, unit)}",
+            height=f"{float(value) * unit:.1f}",
+            title=f"{day:%Y-%m-%d}: {amount(value)}",
         )
         for number, (day, value) in enumerate(values.items())
     )
     days = list(values)
     return _FIGURE.format(
         title=title,
-        summary=f"{title}, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}, at most {amount(most, unit)}",
+        summary=f"{title}, {days[0]:%Y-%m-%d} to {days[-1]:%Y-%m-%d}, at most {amount(most)}",
         marks=marks,
         width=WIDTH,
         height=HEIGHT,
         first=f"{days[0]:%Y-%m-%d}",
         last=f"{days[-1]:%Y-%m-%d}",
-        most=amount(most, unit),
+        most=amount(most),
     )
-
-
-def amount(value: Decimal | int, unit: str) -> str:
-    return f"{unit}{value:.4f}" if isinstance(value, Decimal) else f"{value} {unit}"
 
 
 _BAR = Markup(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -48,6 +49,11 @@ def number(value: float) -> str:
 def plural(count: float, one: str, several: str | None = None) -> str:
     """``1 turn``, ``2 turns``."""
     return f"{number(count)} {one if count == 1 else several or one + 's'}"
+
+
+def dollars(amount: Decimal) -> str:
+    """``$0.0123``."""
+    return f"${amount:.4f}"
 
 
 def excerpt(text: str, limit: int = 280) -> str:

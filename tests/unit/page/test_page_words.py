@@ -46,7 +46,9 @@ def test_a_text_that_is_too_long_for_a_list_is_cut() -> None:
 
 def test_bars_stand_in_their_order_and_as_high_as_their_values() -> None:
     svg = plots.bars(
-        {date(2026, 11, 29): Decimal("0.5"), date(2026, 11, 30): Decimal(1)}, unit="$", title="Cost"
+        {date(2026, 11, 29): Decimal("0.5"), date(2026, 11, 30): Decimal(1)},
+        amount=words.dollars,
+        title="Cost",
     )
 
     assert svg.count("<rect") == 2
@@ -55,11 +57,12 @@ def test_bars_stand_in_their_order_and_as_high_as_their_values() -> None:
 
 
 def test_days_without_cost_are_drawn_and_no_days_are_not() -> None:
-    assert 'height="0.0"' in plots.bars({date(2026, 11, 30): 0}, unit="calls", title="Calls")
-    assert plots.bars({}, unit="$", title="Cost") == ""
+    svg = plots.bars({date(2026, 11, 30): 0}, amount=words.number, title="Calls")
+    assert 'height="0.0"' in svg and "Calls; most: 0<" in svg
+    assert plots.bars({}, amount=words.dollars, title="Cost") == ""
 
 
 def test_a_title_of_a_plot_is_never_markup() -> None:
-    svg = plots.bars({date(2026, 11, 30): 1}, unit="<b>", title='"><script>')
+    svg = plots.bars({date(2026, 11, 30): 1}, amount=lambda count: f"{count} <b>", title='"><script>')
 
     assert "<script" not in svg and "<b>" not in svg
