@@ -17,6 +17,9 @@ WIDTH, HEIGHT = 1_000, 24
 NARROWEST = 4
 """Units of the shortest bar, so that an hour among years can still be seen and clicked."""
 
+ROWS_LIMIT = 8
+"""Rows of a lane; where more holds at the same time, the last bars lie upon each other, and the list below has all."""
+
 SHORTEST = timedelta(days=1)
 """Of the time that is shown."""
 
@@ -85,16 +88,18 @@ def draw(lane: Lane, span: Span, address: str) -> Markup:
 
 
 def _rows(facts: Iterable[ToldFact]) -> list[list[ToldFact]]:
-    """Facts, each in the first row in which the one before has ended."""
+    """Facts, each in the first row in which the one before has ended; in the last row where there is none."""
     rows: list[list[ToldFact]] = []
     for fact in facts:
         start = fact.memory.valid_from
         free = (row for row in rows if (end := row[-1].memory.valid_until) is not None and end <= start)
         row = next(free, None)
-        if row is None:
+        if row is not None:
+            row.append(fact)
+        elif len(rows) < ROWS_LIMIT:
             rows.append([fact])
         else:
-            row.append(fact)
+            rows[-1].append(fact)
     return rows
 
 

@@ -75,6 +75,13 @@ def test_what_holds_at_the_same_time_stands_in_rows() -> None:
     assert 'height="48"' in svg
 
 
+def test_a_lane_of_much_that_holds_at_once_stays_low() -> None:
+    svg = timeline.draw(Lane("", tuple(fact(number, 2016) for number in range(100))), SPAN, "/ui/memories")
+
+    assert len(rects(svg)) == 100
+    assert f'height="{timeline.ROWS_LIMIT * timeline.HEIGHT}"' in svg
+
+
 def test_the_shortest_bar_can_still_be_seen() -> None:
     lane = Lane("", (fact(1, 2026),))
 
