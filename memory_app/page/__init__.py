@@ -21,5 +21,6 @@ A view below ``/ui/agents/{agent}/users/{user}`` is held to the person of the ke
 the names in its address. Addresses are made with ``url('agents', agent, 'users', user)``, which keeps slashes of names.
 Every form has ``<input type="hidden" name="token" value="{{ token }}">``; the macro ``act`` of ``parts.html`` makes one
 of a button, ``sure`` one that is asked for twice. An act that the API writes into the audit log has the same `audited`.
+A form with a file is ``multipart/form-data``; its act is marked with `takes_file` and takes the file as `File`.
 There is no script of our own: what changes by itself is a part that htmx fetches (``hx-get``), whose errors are notes.
 """

@@ -56,7 +56,8 @@ class PageVisitor:
 
     def _act(self, client: httpx.Client, route: PageRoute, token: str) -> None:
         path = self._path(route.path)
-        fields = dict.fromkeys(sorted(self.fields - {FILE}), self.words)
+        # Names are what an operator may be shown, and are no words of anybody.
+        fields = {name: self.names.get(name, self.words) for name in sorted(self.fields - {FILE})}
         # Each with words alone, then with what is needed to go further, then as no form of ours.
         for given in (fields, {**fields, **CHOICES}, {**fields, **CHOICES, "dry_run": ""}):
             data = {**given, "token": token}
