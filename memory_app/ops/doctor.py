@@ -29,7 +29,15 @@ from memory_app.jobs import life
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState, shown
-from memory_app.ops import due, limit_checks, redaction_check, redis_checks, shard_checks, time_outs
+from memory_app.ops import (
+    due,
+    limit_checks,
+    redaction_check,
+    redis_checks,
+    shard_checks,
+    time_outs,
+    webhook_checks,
+)
 from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
@@ -65,6 +73,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
                 *_due(settings, engine),
                 *_failed(engine, tenants),
                 *limit_checks.look(engine, tenants),
+                *webhook_checks.look(engine),
                 *redaction_check.look(settings, engine, tenants),
                 *_big_scopes(settings, engine),
                 *_search_indexes(engine, tenants),
@@ -464,7 +473,7 @@ def _erasures(settings: Settings, engine: Engine, tenants: _Tenants | None) -> I
     if settings.erasure.secret is None:
         finding = (
             "whoever has a receipt may guess whom it is of, nobody can tell whether it was altered, and only the "
-            "process that began a session of the page knows it"
+            "process that began a session of the page knows it; no webhook can be made"
         )
         yield warn("erasure secret", finding, to_do="set MEMORY_ERASURE__SECRET for all processes alike")
     if path is None:

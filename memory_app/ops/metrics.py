@@ -19,6 +19,7 @@ from memory_app.broker.message import DropReason
 from memory_app.db import clock
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
+from memory_app.events.rows import webhooks
 from memory_app.hot import answer_drops, breaker
 from memory_app.hot import metrics as shared
 from memory_app.jobs import life
@@ -56,6 +57,7 @@ class PipelineCollector(Collector):
         parts: tuple[Callable[[], Iterable[Metric]], ...] = (
             self._due_work,
             self._shards,
+            self._webhooks,
             self._clocks,
             self._connections,
             self._parts,
@@ -94,6 +96,25 @@ class PipelineCollector(Collector):
     def _shards(self) -> Iterator[Metric]:
         reasons = unusable_shards(self.runtime)
         yield _gauge("memory_shards_unusable", "Shards that cannot be used.", float(len(reasons)))
+
+    def _webhooks(self) -> Iterator[Metric]:
+        with transaction(self.runtime.directory.engine, None) as connection:
+            state = webhooks.state(connection)
+        yield _labelled(
+            "memory_webhooks",
+            "Webhooks that are active, those of them that fail, and those that were given up.",
+            "state",
+            {
+                "active": float(state.active),
+                "failing": float(state.failing),
+                "given_up": float(state.given_up),
+            },
+        )
+        yield _gauge(
+            "memory_webhook_waiting_seconds",
+            "Age of the oldest event that is being delivered to an active webhook; 0 without any.",
+            state.oldest_waiting_seconds,
+        )
 
     def _clocks(self) -> Iterator[Metric]:
         """How far the clocks of the servers are from this machine's, the way there and back taken off."""

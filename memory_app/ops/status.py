@@ -15,6 +15,8 @@ from memory_app.db import db, inspection
 from memory_app.db.directory import Directory
 from memory_app.db.inspection import Amounts
 from memory_app.errors import Transient
+from memory_app.events.rows import webhooks
+from memory_app.events.webhooks.records import WebhookState
 from memory_app.jobs import workers_ping
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState
@@ -38,11 +40,12 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Status:
     """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away. ``left_out`` says which
-    shards are not counted, and why. ``due`` is the oldest work of each kind."""
+    shards are not counted, and why. ``due`` is the oldest work of each kind; ``webhooks`` counts all tenants'."""
 
     left_out: tuple[str, ...]
     pipeline: PipelineState
     due: tuple[DueWork, ...]
+    webhooks: WebhookState
     workers: Mapping[str, tuple[str, ...]] | None
     dropped: Dropped | None
     tenants: Mapping[str, Amounts]
@@ -60,6 +63,8 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         places = directory.engines()
         first, *others = [_pipeline(place) for place in places]
         pipeline = sum(others, first)
+        with db.transaction(engine, None) as connection:
+            hooks = webhooks.state(connection)
         works = health.united(chain.from_iterable(map(_due, places)))
         amounts, activity = {}, {}
         # A transaction for each tenant: row-level security shows the rows of one at a time.
@@ -72,6 +77,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         left_out=tuple(shard.difference for shard in directory.known() if shard.difference is not None),
         pipeline=pipeline,
         due=works,
+        webhooks=hooks,
         workers=_workers(settings),
         dropped=_dropped(settings),
         tenants=amounts,

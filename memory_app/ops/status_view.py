@@ -60,6 +60,12 @@ def _lines(report: Status) -> Iterator[str]:
         ages = (f"{w.kind} {w.oldest_seconds:.0f} s{'' if w.is_held else ', nobody is at it'}" for w in late)
         yield f"oldest work: {'; '.join(ages)}"
     yield f"failed turns: {health.shown(pipe.failed)}"
+    hooks = report.webhooks
+    if hooks.active or hooks.given_up:
+        yield (
+            f"webhooks: {hooks.active} active, {hooks.failing} of them fail, {hooks.given_up} were given up "
+            f"(oldest event {hooks.oldest_waiting_seconds:.0f} s)"
+        )
     for name, queues in (report.workers or {}).items():
         yield f"worker {name}: {', '.join(queues)}"
     if not report.workers:

@@ -51,6 +51,7 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
         "90s",
         {},
     ),
+    "MemoryWebhooksFail": ({"memory_webhook_waiting_seconds": "0x3 3601x80"}, "12m", {}),
     "MemoryNobodyLooks": (
         {
             'memory_part_processes{part="finder"}': "1x3 0x20",
@@ -70,6 +71,8 @@ QUIET = {
     'memory_due_seconds{kind="turns"}': "70x30",
     'memory_due_held{kind="turns"}': "1x30",
     'memory_clock_offset_seconds{of="redis"}': "0.2x30",
+    "memory_webhook_waiting_seconds": "60x30",
+    'memory_webhooks{state="given_up"}': "0x30",
     'memory_dropped_messages_total{reason="not_json"}': "7x30",
     'memory_database_failures_total{code="53100", source="api"}': "7x30",
     "memory_erasure_seconds_count{source='background'}": "1x30",
