@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.ops import webhook_checks
@@ -29,7 +28,7 @@ def shown(runtime: Runtime) -> dict[str, float]:
     return {
         sample.labels.get("state", "waiting"): sample.value
         for sample in samples
-        if sample.name.startswith("memory_webhook")
+        if sample.name in ("memory_webhooks", "memory_webhook_waiting_seconds")
     }
 
 
@@ -42,18 +41,18 @@ def test_one_that_is_well_is_counted(runtime: Runtime, owner: Engine, tenant: in
     add(owner, tenant)
     add(owner, tenant, paused="asked")
     (check,) = webhook_checks.look(runtime.engine)
-    assert (check.state, check.finding) == (State.OK, "1 active")
+    assert (check.state, check.found) == (State.OK, "1 active")
 
 
 def test_those_that_fail_are_told_over_all_tenants(
-    runtime: Runtime, owner: Engine, tenant: int, other_tenant: int, capsys: pytest.CaptureFixture[str]
+    runtime: Runtime, owner: Engine, tenant: int, other_tenant: int
 ) -> None:
     add(owner, tenant)
     add(owner, tenant, is_failing=True)
     add(owner, other_tenant, paused="failing", is_failing=True)
     (check,) = webhook_checks.look(runtime.engine)
     assert check.state is State.WARN
-    assert "2 active, 1 paused" in check.finding and "1 fail" in check.finding
+    assert "2 active, 1 paused" in check.found and "1 fail" in check.found
     values = shown(runtime)
     assert 7_200 <= values.pop("waiting") < 7_900
     assert values == {"active": 2, "failing": 1, "given_up": 1}
