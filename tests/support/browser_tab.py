@@ -24,7 +24,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"color_scheme": "light", "viewport": {"width": 390, "height": 844}},
 }
 
-PICTURES = os.environ.get("MEMORY_TEST_PICTURES")
+PICTURES = os.environ.get("PAGE_PICTURES")
 """A folder that gets a picture of each view that is looked at; none by default."""
 
 
