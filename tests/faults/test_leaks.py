@@ -121,6 +121,8 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
         wait_until(lambda: len(receiver.spans()) > 100, "traces arrive", seconds=SECONDS)
         traces = list(receiver.bodies)
         listings = {path: client.ask("GET", path, None)[1] for path in LISTINGS}
+        listings["events as a stream"] = streamed(port, api_key)
+        listings["/v1/keys"] = unnamed(listings["/v1/keys"])
         pages = {path: page(flower, path) for path in (TASKS, "/api/workers", "/tasks", "/broker")}
         pages |= {path: page(port, path) for path in ("/metrics", "/health/live", "/health/ready")}
 
@@ -141,6 +143,7 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
     assert visitor.statuses[500] == 0
     assert all(model.quoted.get(str(kind)) for kind in (500, 429, 400, "not json", "wrong schema"))
     assert len(json.loads(listings["/v1/refused"])["messages"]) >= 1
+    assert listings["events as a stream"].count("data:") > 20
     assert len(json.loads(listings["/v1/failed?limit=200"])["turns"]) >= len(DEADLY)
     print(
         f"canary ({form}): {sum(client.statuses.values())} requests to {len(operations)} operations "
@@ -157,8 +160,31 @@ LISTINGS = (
     "/v1/usage",
     "/v1/keys",
     "/v1/limits",
+    "/v1/events?after=oldest&limit=500",
 )
 """What an operator reads of the people of a tenant."""
+
+
+def unnamed(listing: str) -> str:
+    """The listing of keys, without whom each is for: the page makes one for an agent whose name is the canary."""
+    return json.dumps([{**key, "agent": None, "user": None} for key in json.loads(listing)["keys"]])
+
+
+def streamed(port: int, key: str) -> str:
+    """The events since the beginning, as server-sent events, until none has come for a while."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+    headers = {"Authorization": f"Bearer {key}", "Accept": "text/event-stream"}
+    connection.request("GET", "/v1/events?after=oldest", headers=headers)
+    answer = connection.getresponse()
+    lines: list[bytes] = []
+    while True:
+        line = answer.readline()
+        # Between events nothing but a sign of life is sent.
+        if not line or line.startswith(b":"):
+            break
+        lines.append(line)
+    connection.close()
+    return b"".join(lines).decode()
 
 
 class Client:
