@@ -54,6 +54,7 @@ NAMES = {
     "user": "mia",
     "session": "s",
     "key": "thing:kettle",
+    "webhook": str(uuid4()),
     "to": "ada",
     "name": "search_memory",
     "id": str(uuid4()),
@@ -80,6 +81,7 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
         victim, _ = keys.create(connection, "acme", label="to be rotated")
         # A database that quotes what it refuses.
         connection.execute(text(REFUSES_WORDS))
+        webhook = connection.execute(text(WEBHOOK), {"tenant": stage.tenant}).scalar_one()
     for agent, policy in (("eva", dict(ASK_SOON)), ("ada", {})):
         change = AgentChange(frozenset({"policy"}), policy=policy)
         change_agent(stage.runtime, stage.tenant, Scope(agent), change=change)
@@ -93,7 +95,7 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
         with overheard(stage.redis_url) as commands:
             for request in requests():
                 client.ask(*request)
-            doors = Doors(json.loads(description), SAID, NAMES, ids_of(client, str(victim)))
+            doors = Doors(json.loads(description), SAID, NAMES, ids_of(client, str(victim), str(webhook)))
             last = [(method, path) for method, path in doors.operations() if method == "delete"]
             for method, template in doors.operations():
                 if (method, template) not in last:
@@ -164,6 +166,12 @@ LISTINGS = (
     "/v1/events?after=oldest&limit=500",
 )
 """What an operator reads of the people of a tenant."""
+
+
+WEBHOOK = """INSERT INTO webhooks (tenant_id, url, salt, made_with, position)
+    VALUES (:tenant, 'https://hooks.invalid/', 'salt', 'another', '00000000-0000000000000001-0-' || repeat('0', 32))
+    RETURNING id"""
+"""A webhook of which no process has the secret: over HTTP only one with an address that resolves can be made."""
 
 
 def unnamed(listing: str) -> str:
@@ -246,8 +254,8 @@ def start(stage: Stage, form: str, *, traces: str, model: str) -> tuple[int, int
     return port, flower
 
 
-def ids_of(client: Client, victim: str) -> dict[str, str]:
-    """Ids of what Eva knows of Mia, by the part of an address that they belong to; a key that may be rotated."""
+def ids_of(client: Client, victim: str, webhook: str) -> dict[str, str]:
+    """Ids of what Eva knows of Mia, by the part of an address that they belong to; a key and a webhook to rotate."""
     scope = "/v1/agents/eva/users/mia"
 
     def id_of(path: str, body: Any) -> str:
@@ -267,6 +275,7 @@ def ids_of(client: Client, victim: str) -> dict[str, str]:
         "/runs/": id_of(f"{scope}/sleep", {}),
         "/erasures/": erasure_of(client, gone),
         "/keys/": victim,
+        "/webhooks/": webhook,
     }
 
 

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 import httpx2
 import pytest
@@ -38,10 +38,21 @@ STAGES = ("turn.accepted", "turn.indexed", "turn.extracted")
 
 @dataclass(slots=True)
 class Heard:
-    """What a listener heard: how often each (type, turn), and how often it had to connect."""
+    """What a listener heard: how often each (type, turn), and how often it had to connect. Safe between threads."""
 
-    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     connections: int = 0
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
+
+    def add(self, type: str, turn: str) -> None:
+        with self._lock:
+            self._counts[type, turn] += 1
+
+    @property
+    def counts(self) -> Counter[tuple[str, str]]:
+        """A copy: the listener goes on."""
+        with self._lock:
+            return self._counts.copy()
 
 
 def listen_to_stream(url: str, key: str, after: str, heard: Heard, is_over: Event) -> None:
@@ -55,7 +66,7 @@ def listen_to_stream(url: str, key: str, after: str, heard: Heard, is_over: Even
                     name, _, value = line.partition(": ")
                     if name == "data":
                         told = json.loads(value)
-                        heard.counts[told["type"], told["target"]] += 1
+                        heard.add(told["type"], told["target"])
                         headers["Last-Event-ID"] = told["id"]
                     if is_over.is_set():
                         return
@@ -66,7 +77,7 @@ def listen_to_stream(url: str, key: str, after: str, heard: Heard, is_over: Even
 def listen_as_client(url: str, key: str, after: str, heard: Heard, is_over: Event) -> None:
     with MemoryClient(url, key) as memory:
         for told in memory.events(after=after, types="turn"):
-            heard.counts[told.type, str(told.target)] += 1
+            heard.add(told.type, str(told.target))
             if is_over.is_set():
                 return
 

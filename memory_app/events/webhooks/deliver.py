@@ -62,19 +62,19 @@ _dice = Random()
 
 
 @dataclass(slots=True)
-class _Round:
+class _Places:
     """Webhooks under way, and those in which there was nothing to do a moment ago."""
 
     limit: int
-    tenants: dict[Future[bool], tuple[int, UUID]] = field(default_factory=dict)
+    under_way: dict[Future[bool], tuple[int, UUID]] = field(default_factory=dict)
     idle_until: dict[UUID, float] = field(default_factory=dict)
 
     def may_begin(self, tenant_id: int, id: UUID) -> bool:
         """Whether a webhook is not under way, and its tenant has less than half of all places."""
-        under_way = Counter(tenant for tenant, _ in self.tenants.values())
-        if len(self.tenants) >= self.limit or under_way[tenant_id] >= max(1, self.limit // 2):
+        counts = Counter(tenant for tenant, _ in self.under_way.values())
+        if len(self.under_way) >= self.limit or counts[tenant_id] >= max(1, self.limit // 2):
             return False
-        is_under_way = any(other == id for _, other in self.tenants.values())
+        is_under_way = any(other == id for _, other in self.under_way.values())
         return not is_under_way and self.idle_until.get(id, 0) <= time.monotonic()
 
 
@@ -110,24 +110,24 @@ def deliver_due(runtime: Runtime, *, post: Post | None = None) -> int:
     home = runtime.at(HOME)
     way, keyring = post or post_of(settings), keyring_of(runtime.settings)
     until = time.monotonic() + MOST_SECONDS
-    round = _Round(settings.deliveries)
+    places = _Places(settings.deliveries)
     tried = 0
     with ThreadPoolExecutor(settings.deliveries, thread_name_prefix="webhook") as threads:
         while True:
             if time.monotonic() < until:
                 for tenant_id, id in _due(home):
-                    if round.may_begin(tenant_id, id):
+                    if places.may_begin(tenant_id, id):
                         job = threads.submit(_deliver_or_wait, home, tenant_id, id, way, keyring)
-                        round.tenants[job] = (tenant_id, id)
-            if not round.tenants:
+                        places.under_way[job] = (tenant_id, id)
+            if not places.under_way:
                 return tried
-            done, _ = wait(round.tenants, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
+            done, _ = wait(places.under_way, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED)
             for job in done:
-                _, id = round.tenants.pop(job)
+                _, id = places.under_way.pop(job)
                 if job.result():
                     tried += 1
                 else:
-                    round.idle_until[id] = time.monotonic() + LOOK_SECONDS
+                    places.idle_until[id] = time.monotonic() + LOOK_SECONDS
 
 
 def _due(home: Runtime) -> tuple[tuple[int, UUID], ...]:
