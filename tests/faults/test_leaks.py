@@ -58,7 +58,6 @@ NAMES = {
     "to": "ada",
     "name": "search_memory",
     "id": str(uuid4()),
-    "webhook": str(uuid4()),
 }
 """Of the generated requests. An error may repeat whose session, person or agent the caller asked for."""
 
