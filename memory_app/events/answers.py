@@ -7,10 +7,12 @@ from uuid import UUID
 
 from pydantic import Field
 
+from memory_app.events.event import EVENT_VERSION
 from memory_app.web.answers import Answer
 
 
 class EventAnswer(Answer):
+    version: int = Field(EVENT_VERSION, description="Of the form of events; fields may be added to it.")
     id: str = Field(description="Its place in the order: send it as `after` to go on from here.")
     type: str = Field(description="Such as `turn.extracted`; see docs/events.md.")
     at: datetime | None = None

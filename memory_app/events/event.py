@@ -37,6 +37,10 @@ GROUPS = tuple(dict.fromkeys(type.partition(".")[0] for type in EventType if "."
 """``turn``, ``memory``, ``run``, ``erasure``: each stands for all types that begin with it."""
 
 
+EVENT_VERSION = 1
+"""Of the form of events. It changes when a field goes or means something else, not when one is added."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One change, without a word of what was said. ``id`` is its place in the order, to go on from.
@@ -55,6 +59,7 @@ class Event:
     target: UUID | None = None
     kind: str | None = None
     successor: UUID | None = None
+    version: int = EVENT_VERSION
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A provider of our own for tests and trials: a real HTTP server that answers well, badly, slowly or not at all.
 
-Speaks chat completions, embeddings and models of the OpenAI API, Ollama's embeddings, and the call ``/rerank``. What it
-does is set by rules, in the same process or over HTTP (``POST /control``), so that it can stand beside real workers. It
-counts what it is asked. It checks no key and must not be reachable from outside.
+Speaks chat completions, responses, embeddings and models of the OpenAI API, Ollama's embeddings, and the call
+``/rerank``. What it does is set by rules, in the same process or over HTTP (``POST /control``), so that it can stand
+beside real workers. It counts what it is asked. It checks no key and must not be reachable from outside.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from types import TracebackType
 
 from memory_app.errors import InvalidInput
 from memory_app.testing.dialects import SERVERS
+from memory_app.testing.responses import responses_body
 from memory_app.testing.script import Json, Mode, Rule, Script, parse_rule
 from memory_app.testing.wire import chat_body, embeddings_body, ollama_body, rerank_body, stream_events
 
@@ -29,6 +30,7 @@ POLL_SECONDS = 0.05
 
 _BODIES: dict[str, Callable[[Json, Rule], object]] = {
     "/v1/chat/completions": chat_body,
+    "/v1/responses": responses_body,
     "/v1/embeddings": embeddings_body,
     "/api/embed": ollama_body,
     "/rerank": rerank_body,

@@ -43,6 +43,7 @@ ANSWER = "Your dog is called Bruno."
 MODEL = (
     Rule(contains=(QUESTION, "Bruno"), answer=ANSWER),
     Rule(contains=(STATEMENT, '"role": "tool"'), answer=REPLY),
+    Rule(contains=(STATEMENT, '"function_call_output"'), answer=REPLY),
     Rule(
         contains=(QUESTION, '"search_memory"'), call={"name": "search_memory", "arguments": {"query": "dog"}}
     ),
@@ -116,7 +117,6 @@ class ExampleStage:
             "OPENAI_API_KEY": "none",
             "BROKER_URL": redis.url.get_secret_value(),
             "MEMORY_REDIS__PREFIX": redis.prefix,
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
         if not program:
             program = (sys.executable, "main.py")

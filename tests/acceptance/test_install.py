@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 from api_server import serving
+from built_package import build, environment_of, run
 
 from memory_app.runtime import Runtime
 
@@ -65,53 +65,24 @@ print(time.process_time() - begun, len(sys.modules), "asyncio" in sys.modules)
 """
 
 
-def run(*command: str | Path, cwd: Path | None = None, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        list(map(str, command)),
-        cwd=cwd,
-        env={"PATH": "/usr/bin:/bin", "PIP_DISABLE_PIP_VERSION_CHECK": "1"},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == status, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-    return done
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A wheel and an sdist of what is under version control."""
-    folder = tmp_path_factory.mktemp("built")
-    source = folder / "source"
-    source.mkdir()
-    archive = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, check=True).stdout
-    for name in filter(None, archive.decode().split("\0")):
-        if (ROOT / name).is_file():
-            target = source / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes((ROOT / name).read_bytes())
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, source)
-    tools = folder / "tools"
-    run(sys.executable, "-m", "venv", tools)
-    run(tools / "bin/pip", "install", "--quiet", "setuptools>=77")
-    sdist = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    run(tools / "bin/python", "-c", sdist, folder, cwd=source)
-    (wheel,), (tarball,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
-    return wheel, tarball
+    return build(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
 def installed(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and what it asks for, without an extra and without pip."""
     folder = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", "--without-pip", folder / "venv")
+    return environment_of(folder / "venv", "-c", locked_versions(folder), built[0])
+
+
+def locked_versions(folder: Path) -> Path:
+    """The versions of the lock, as constraints of pip."""
     locked = re.findall(r"^[\w.\[\]-]+==\S+", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.M)
     constraints = folder / "constraints.txt"
     constraints.write_text("\n".join(re.sub(r"\[.*?\]", "", line) for line in locked), encoding="utf-8")
-    python = folder / "venv/bin/python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "-c", constraints, built[0])
-    return folder / "venv"
+    return constraints
 
 
 def site_packages(environment: Path) -> Path:

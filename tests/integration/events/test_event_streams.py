@@ -22,6 +22,7 @@ from sqlalchemy import Engine, text
 from memory_app import MemoryApp
 from memory_app.client import AsyncMemoryClient, MemoryClient
 from memory_app.events import stream
+from memory_app.events.event import EVENT_VERSION
 from memory_app.main.http import create_app
 from memory_app.main.server import Server
 from memory_app.records.records import NewTurn, Role
@@ -29,6 +30,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Events, Settings
 from memory_app.tenancy.rows import keys
+from memory_app.transfer.snapshot import VERSION
 from memory_app.turns.record import record
 
 ADA = Scope("ada", "mira", "chat")
@@ -266,3 +268,16 @@ def test_the_command_tells_events_as_lines(memory: Memory, runtime: Runtime, ten
     assert [json.loads(line)["target"] for line in lines] == [turn]
     wrong = memory(*arguments, "--types", "turns")
     assert wrong.status == 1 and "types: each is one of" in wrong.err
+
+
+def test_api_events_and_snapshots_carry_a_version(http: httpx2.Client, runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "I have a dog called Bruno.")
+    (event,) = http.get("/v1/events", params={"after": "oldest", "types": "turn.accepted"}).json()["events"]
+    snapshot = http.get("/v1/agents/ada/users/mira/export").json()
+    description = http.get("/openapi.json").json()
+    print(f"API {description['info']['version']}, event {event['version']}, snapshot {snapshot['version']}")
+    assert (description["info"]["version"], event["version"], snapshot["version"]) == (
+        "1",
+        EVENT_VERSION,
+        VERSION,
+    )
