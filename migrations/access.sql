@@ -74,6 +74,7 @@ GRANT SELECT (id, tenant_id, scope_id, session_id, name, state, due_at, lease_un
 GRANT UPDATE (state, lease_until, fence, starts, started_at, waits_for_cap) ON runs TO memory_finder;
 GRANT SELECT ON api_keys TO memory_finder;
 GRANT UPDATE (last_used_at, expires_at, revoked_at, limits) ON api_keys TO memory_finder;
+GRANT DELETE ON api_keys TO memory_finder;
 GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
 GRANT SELECT, INSERT ON audit TO memory_finder;
 GRANT SELECT (id, name, limits) ON tenants TO memory_finder;
@@ -96,8 +97,8 @@ GRANT SELECT (id, tenant_id, scope_id, keywords, terms) ON memories TO memory_se
 -- the person whom the transaction names; an empty name is any, and the part of an agent that all its users share belongs
 -- to each of them. A table with a scope is seen by way of its scope. The others name nobody: erasures, erased_turns and
 -- refused_messages hold digests and ids, and usage sums of a tenant; keys and the audit log are of the whole tenant, and
--- hidden, and so are webhooks, but for those that go with the erasure of the agent or the person. A run without a scope is one of a tenant, or an erasure that waits and names its target. A person is deleted with
--- all agents, and an agent with all persons, by the foreign keys: so only by who may do that. While a call reads what a
+-- hidden, and so are webhooks, but for those that go with the erasure of the agent or the person. A run without a scope
+-- is one of a tenant, or an erasure that waits and names its target. A person is deleted with all agents, and an agent with all persons, by the foreign keys: so only by who may do that. While a call reads what a
 -- person lets its agent recall of another, the transaction names that agent and, in memory.kinds, what may be seen of its
 -- memories (bound_to_grant in memory_app/db/shards.py).
 DO $$
@@ -382,6 +383,22 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
         expires_at = CASE WHEN ends_at IS NULL THEN expires_at ELSE least(expires_at, ends_at) END
     WHERE id = wanted AND tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
     RETURNING id
+$$;
+
+-- Delete the keys of the transaction's tenant that are for one agent or one person who is erased: they name whom they are
+-- for. How many. A transaction that is bound itself deletes none but those of whom it is bound to.
+CREATE OR REPLACE FUNCTION forget_keys(erased_agent text, erased_user text, made_before timestamptz) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    WITH gone AS (
+        DELETE FROM api_keys k
+        WHERE k.tenant_id = nullif(current_setting('memory.tenant', true), '')::bigint
+          AND (k.agent_name = erased_agent OR k.user_name = erased_user)
+          AND (made_before IS NULL OR k.created_at < made_before)
+          AND (coalesce(current_setting('memory.agent', true), '') IN ('', k.agent_name)) IS TRUE
+          AND (coalesce(current_setting('memory.user', true), '') IN ('', k.user_name)) IS TRUE
+        RETURNING k.id
+    )
+    SELECT count(*) FROM gone
 $$;
 
 -- Set the limits of a key of the transaction's tenant. Nothing for an unknown id.
@@ -883,12 +900,13 @@ DECLARE
     entry record;
 BEGIN
     FOR entry IN
-        SELECT p.oid::regprocedure AS signature, listed.owner, p.proowner <> listed.owner::regrole AS is_foreign
+        SELECT p.oid::regprocedure AS signature, listed.name, listed.owner, p.proowner <> listed.owner::regrole AS is_foreign
         FROM (VALUES
             ('authenticate', 'memory_finder'),
             ('add_key', 'memory_finder'),
             ('end_key', 'memory_finder'),
             ('limit_key', 'memory_finder'),
+            ('forget_keys', 'memory_finder'),
             ('add_audit', 'memory_finder'),
             ('has_live_key', 'memory_finder'),
             ('tenant_named', 'memory_finder'),
@@ -922,8 +940,8 @@ BEGIN
         END IF;
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', entry.signature);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_app', entry.signature);
-        -- It gives ids only, and the policies hide the rows of others.
-        IF entry.owner = 'memory_search' THEN
+        -- The one gives ids only, and the policies hide the rows of others; the other looks itself at who is bound.
+        IF entry.owner = 'memory_search' OR entry.name = 'forget_keys' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_bound', entry.signature);
         END IF;
     END LOOP;

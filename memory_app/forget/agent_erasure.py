@@ -17,7 +17,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from memory_app.db.db import transaction, wait_in_line
-from memory_app.db.shards import HOME
+from memory_app.db.shards import HOME, at_home
 from memory_app.errors import StoreBusy
 from memory_app.forget import carry_out
 from memory_app.forget.erasure import erase_older
@@ -152,4 +152,6 @@ def erase_agent_older(connection: Connection, tenant_id: int, agent: str, *, bef
             forgotten = Forgotten(counts, erased=(scope.id,))
         total = united(total, forgotten)
     entry = agents.delete_if_old(connection, tenant_id, agent, before=before)
-    return united(total, Forgotten({"agents": entry} if entry else {}))
+    with at_home(connection):
+        named = agents.delete_named(connection, tenant_id, agent, before=before)
+    return united(total, Forgotten({**named, "agents": entry} if entry else named))

@@ -101,8 +101,22 @@ def erase_user(
     persons.lock_entry(connection, tenant_id, user)
     names.check_users_shard(connection, tenant_id, user)
     user_id = persons.lock_user(connection, tenant_id, user, before=before)
-    if user_id is None:
-        return NOTHING
+    named = Forgotten(persons.delete_named(connection, tenant_id, user, before=before))
+    return (
+        named
+        if user_id is None
+        else united(_erase_known(connection, tenant_id, user, user_id, before, note), named)
+    )
+
+
+def _erase_known(
+    connection: Connection,
+    tenant_id: int,
+    user: str,
+    user_id: int,
+    before: datetime | None,
+    note: NoteCounts,
+) -> Forgotten:
     scope_ids = persons.lock_scopes(connection, tenant_id, user_id)
     note({})
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):

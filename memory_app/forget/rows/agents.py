@@ -13,6 +13,7 @@ from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
 from memory_app.forget.rows.persons import COUNTS_ELSEWHERE, DELETE_ROWS, DELETE_SCOPES, TABLES
+from memory_app.tenancy.rows import keys
 
 _BEFORE = bindparam("before", type_=DateTime(timezone=True))
 _IS_AGENT = and_(agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent"))
@@ -49,7 +50,9 @@ _LOCK_AGENT = select(agents.c.id, agents.c.created_at).where(_IS_AGENT).with_for
 _HAS_SCOPES = select(func.count() > 0).select_from(scopes).where(_OF_AGENT)
 # Those that hear of this agent only. They are in the home shard, as the directory is.
 _DELETE_WEBHOOKS = delete(webhooks).where(
-    webhooks.c.tenant_id == bindparam("tenant"), webhooks.c.agent_name == bindparam("agent")
+    webhooks.c.tenant_id == bindparam("tenant"),
+    webhooks.c.agent_name == bindparam("agent"),
+    or_(_BEFORE.is_(None), webhooks.c.created_at < _BEFORE),
 )
 _DELETE_AGENT = delete(agents).where(_IS_AGENT, or_(_BEFORE.is_(None), agents.c.created_at < _BEFORE))
 
@@ -91,7 +94,7 @@ def delete_entry(connection: Connection, tenant_id: int, agent: str) -> dict[str
     """
     values = {"tenant": tenant_id, "agent": agent, "before": None}
     if connection.execute(_LOCK_AGENT, values).one_or_none() is None:
-        return {}
+        return delete_named(connection, tenant_id, agent)
     for schema in other_schemas(connection):
         is_used = text(
             f"""SELECT EXISTS (SELECT FROM {schema}.scopes c JOIN {schema}.agents a ON a.id = c.agent_id
@@ -109,9 +112,18 @@ def delete_entry(connection: Connection, tenant_id: int, agent: str) -> dict[str
         connection.execute(
             text(f"DELETE FROM {schema}.agents WHERE tenant_id = :tenant AND name = :agent"), values
         )
+    named = delete_named(connection, tenant_id, agent)
+    return {**named, "agents": connection.execute(_DELETE_AGENT, values).rowcount}
+
+
+def delete_named(
+    connection: Connection, tenant_id: int, agent: str, *, before: datetime | None = None
+) -> dict[str, int]:
+    """Delete the keys and webhooks that are for this agent alone, and so name it; rows by table. In the home shard."""
+    values = {"tenant": tenant_id, "agent": agent, "before": before}
     counts = {
+        "api_keys": keys.delete_named(connection, agent=agent, before=before),
         "webhooks": connection.execute(_DELETE_WEBHOOKS, values).rowcount,
-        "agents": connection.execute(_DELETE_AGENT, values).rowcount,
     }
     return {table: count for table, count in counts.items() if count}
 

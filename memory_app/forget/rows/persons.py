@@ -8,11 +8,13 @@ from datetime import datetime
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
 
 from memory_app.db.expressions import among, not_among
-from memory_app.db.shards import HOME, shard_of
+from memory_app.db.shards import HOME, at_home, shard_of
 from memory_app.db.tables import metadata
+from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.memories import evidence
 from memory_app.db.tables.tenancy import scopes, users
 from memory_app.db.tables.turns import sessions
+from memory_app.tenancy.rows import keys
 
 # Children first: the foreign keys would delete them with their parents, and then nobody could say how many rows went.
 TABLES = (
@@ -102,10 +104,10 @@ _DELETE_USER = delete(users).where(_IS_USER)
 _LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
 _IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
 _DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
-# Those that hear of this person only, and so name them. They are in the home shard, as the directory is.
-_DELETE_WEBHOOKS = text(
-    """DELETE FROM public.webhooks w USING public.users u
-    WHERE u.tenant_id = :tenant AND u.id = :user AND w.tenant_id = u.tenant_id AND w.user_name = u.name"""
+_DELETE_WEBHOOKS = delete(webhooks).where(
+    webhooks.c.tenant_id == bindparam("tenant"),
+    webhooks.c.user_name == bindparam("name"),
+    or_(_BEFORE.is_(None), webhooks.c.created_at < _BEFORE),
 )
 _NEW_ENTRY = text(
     f"""UPDATE public.users SET time_zone = DEFAULT, zone_is_set = DEFAULT, utc_offset = DEFAULT, label = DEFAULT,
@@ -139,6 +141,21 @@ def lock_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[i
     return scopes
 
 
+def delete_named(
+    connection: Connection, tenant_id: int, user: str, *, before: datetime | None = None
+) -> dict[str, int]:
+    """Delete the keys and webhooks that are for this person alone, and so name them; rows by table."""
+    # In the home shard, as the directory is.
+    with at_home(connection):
+        counts = {
+            "api_keys": keys.delete_named(connection, user=user, before=before),
+            "webhooks": connection.execute(
+                _DELETE_WEBHOOKS, {"tenant": tenant_id, "name": user, "before": before}
+            ).rowcount,
+        }
+    return {table: count for table, count in counts.items() if count}
+
+
 def close_scopes(connection: Connection, tenant_id: int, user_id: int) -> tuple[int, ...]:
     """All scopes of a user, from now on to the end of the transaction without anybody who writes to them.
 
@@ -170,8 +187,6 @@ def delete_user(
         if counts[table]:
             note({name: count for name, count in counts.items() if count})
     counts["scopes"] = connection.execute(DELETE_SCOPES, values).rowcount
-    # Before the entry, by which they are found.
-    counts["webhooks"] = connection.execute(_DELETE_WEBHOOKS, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
         connection.execute(_DELETE_ENTRY, values)
@@ -181,7 +196,6 @@ def delete_user(
 def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_ids: Sequence[int]) -> None:
     """Make the user one who came today: without the old time zone."""
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
-    connection.execute(_DELETE_WEBHOOKS, values)
     connection.execute(_NEW_USER, values)
     if shard_of(connection) != HOME:
         connection.execute(_NEW_ENTRY, values)

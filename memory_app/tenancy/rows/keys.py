@@ -98,6 +98,7 @@ _END = text("SELECT end_key(:key, CAST(:ends_at AS timestamptz))")
 _END_ALL = text(
     "SELECT end_key(k.id, NULL) FROM api_keys k WHERE k.tenant_id = :tenant AND k.revoked_at IS NULL"
 )
+_FORGET = text("SELECT forget_keys(:agent, :user, CAST(:before AS timestamptz))")
 _TENANT_OF_KEY = select(api_keys.c.tenant_id).where(api_keys.c.id == bindparam("key"))
 # With its type, which PostgreSQL cannot tell from "$1 IS NULL".
 _TENANT_OF_LIST = bindparam("tenant", type_=Text)
@@ -305,6 +306,21 @@ def revoke(connection: Connection, key_id: int) -> None:
 def revoke_all(connection: Connection, tenant_id: int) -> int:
     """End all keys of the transaction's tenant at once; how many there were."""
     return len(connection.execute(_END_ALL, {"tenant": tenant_id}).all())
+
+
+def delete_named(
+    connection: Connection,
+    *,
+    agent: str | None = None,
+    user: str | None = None,
+    before: datetime | None = None,
+) -> int:
+    """Delete the keys of the transaction's tenant that are for this agent or this person; how many.
+
+    With ``before`` only those that were made before that instant. Processes follow within seconds.
+    """
+    values = {"agent": agent, "user": user, "before": before}
+    return int(connection.execute(_FORGET, values).scalar_one())
 
 
 def _unknown(key_id: int) -> NotFound:
