@@ -86,6 +86,7 @@ def test_a_bound_key_is_refused_on_every_other_route(
                     "session": "chat",
                     "name": "why",
                     "key": "1",
+                    "webhook": id,
                 }
                 body = {} if method in ("post", "put", "patch") else None
                 answer = bound.request(method.upper(), template.format(**names), json=body)
