@@ -28,6 +28,7 @@ from memory_app.turns import sessions as session_service
 from memory_app.turns import stream as stream_service
 from memory_app.turns import tickets
 from memory_app.turns.bodies import parse_turn
+from memory_app.turns.replaced import replacing
 from memory_app.turns.rows.failed_turns import FailedTurn
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.rows.stages import TicketRow
@@ -85,7 +86,8 @@ class Turns(Facade):
             turn if isinstance(turn, NewTurn) else parse_turn(turn, place=place)
             for turn, place in zip(turns, places, strict=True)
         ]
-        return record_service.record(self.runtime, self.tenant_id, scope, new=new)
+        with replacing(self.runtime, self.tenant_id, scope, new):
+            return record_service.record(self.runtime, self.tenant_id, scope, new=new)
 
     def ticket(self, turn_id: UUID | str, *, wait_seconds: float = 0) -> TicketRow:
         """How far a turn has come; waits until it is extracted or failed, for ``wait_seconds`` (at most 30)."""

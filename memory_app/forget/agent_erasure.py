@@ -9,8 +9,7 @@ end and begins with a new agent of that name.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -19,7 +18,7 @@ from sqlalchemy import Connection
 from memory_app.db.db import transaction, wait_in_line
 from memory_app.db.shards import HOME, at_home
 from memory_app.errors import StoreBusy
-from memory_app.forget import carry_out
+from memory_app.forget import carry_out, rehearsal
 from memory_app.forget.erasure import erase_older
 from memory_app.forget.progress import Progress
 from memory_app.forget.receipt import Receipt, Subject
@@ -27,10 +26,8 @@ from memory_app.forget.rows import agents, erase, receipts
 from memory_app.forget.rows.agents import AgentScope
 from memory_app.forget.settlement import NOTHING, Forgotten, added, united
 from memory_app.jobs import jobs
-from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run, RunLease
 from memory_app.records.reports import ForgetReport
-from memory_app.records.run import RunName
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of, sent_name
 from memory_app.tenancy.rows import erased
@@ -45,23 +42,9 @@ Complete = Callable[[Connection, Receipt], None]
 
 def rehearse(runtime: Runtime, tenant_id: int, agent: str) -> Run:
     """Count what would go, and write it down as a run that is over. Changes nothing else."""
-    total: Counter[str] = Counter()
-    for counts in in_each(runtime, partial(_counted, tenant_id=tenant_id, agent=agent)):
-        total.update(counts)
-    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
-        report = ForgetReport(erasure=None, counts=dict(total))
-        options = {"of": Subject.AGENT.value, "dry_run": True}
-        run_id = runs.record(
-            connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options
-        )
-        run = runs.read(connection, run_id)
-    assert run is not None
-    return run
-
-
-def _counted(runtime: Runtime, *, tenant_id: int, agent: str) -> Mapping[str, int]:
-    with transaction(runtime.engine, tenant_id) as connection:
-        return agents.counts(connection, tenant_id, agent)
+    return rehearsal.record_counts(
+        runtime, tenant_id, of=Subject.AGENT.value, counted=partial(agents.counts, agent=agent)
+    )
 
 
 def erase_agent_in_turn(

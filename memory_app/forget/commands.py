@@ -18,14 +18,15 @@ app = typer.Typer()
 
 LOOK_SECONDS = 1.0
 
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
 
 @app.command()
 def forget(
     user: Annotated[str, typer.Argument(help="The person, by the name that the app uses.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
@@ -47,10 +48,8 @@ def forget(
 @app.command("forget-agent")
 def forget_agent(
     agent: Annotated[str, typer.Argument(help="The agent, by the name that the app uses.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
@@ -73,10 +72,8 @@ def forget_agent(
 @app.command("forget-tenant")
 def forget_tenant(
     tenant: Annotated[str, typer.Argument(help="The tenant, by its name.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would go, and delete nothing.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:

@@ -102,21 +102,23 @@ def erase_user(
     names.check_users_shard(connection, tenant_id, user)
     user_id = persons.lock_user(connection, tenant_id, user, before=before)
     named = Forgotten(persons.delete_named(connection, tenant_id, user, before=before))
-    return (
-        named
-        if user_id is None
-        else united(_erase_known(connection, tenant_id, user, user_id, before, note), named)
+    if user_id is None:
+        return named
+    return united(
+        _erase_known(connection, tenant_id, user=user, user_id=user_id, before=before, note=note), named
     )
 
 
 def _erase_known(
     connection: Connection,
     tenant_id: int,
+    *,
     user: str,
     user_id: int,
     before: datetime | None,
     note: NoteCounts,
 ) -> Forgotten:
+    """Erase what is stored of somebody whose name is held."""
     scope_ids = persons.lock_scopes(connection, tenant_id, user_id)
     note({})
     if before is None or not erase.holds_rows(connection, scope_ids, since=before):

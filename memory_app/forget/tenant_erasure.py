@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from sqlalchemy import Connection
@@ -17,7 +17,7 @@ from memory_app import queue
 from memory_app.db.db import transaction, wait_in_line
 from memory_app.db.shards import HOME
 from memory_app.errors import StoreBusy
-from memory_app.forget import carry_out
+from memory_app.forget import carry_out, rehearsal
 from memory_app.forget.agent_erasure import erase_agent
 from memory_app.forget.progress import Progress
 from memory_app.forget.receipt import Receipt, Subject
@@ -48,7 +48,7 @@ def forget_tenant(runtime: Runtime, tenant_id: int, *, dry_run: bool = False) ->
     """
     home = runtime.at(HOME)
     if dry_run:
-        return _rehearse(runtime, tenant_id)
+        return rehearsal.record_counts(runtime, tenant_id, of=TENANT, counted=tenants.counts)
     order = erasure_order(TENANT, [])
     with transaction(home.engine, tenant_id) as connection:
         keys.revoke_all(connection, tenant_id)
@@ -57,26 +57,6 @@ def forget_tenant(runtime: Runtime, tenant_id: int, *, dry_run: bool = False) ->
             run = runs.enqueue(connection, tenant_id, RunName.FORGET, scope_id=None, options=order)
     home.hint(queue.FORGET, run_id=str(run.id))
     return run
-
-
-def _rehearse(runtime: Runtime, tenant_id: int) -> Run:
-    total: Counter[str] = Counter()
-    for counts in in_each(runtime, partial(_counted, tenant_id=tenant_id)):
-        total.update(counts)
-    options = {**erasure_order(TENANT, []), "dry_run": True}
-    with transaction(runtime.at(HOME).engine, tenant_id) as connection:
-        report = ForgetReport(erasure=None, counts=dict(total))
-        run_id = runs.record(
-            connection, tenant_id, RunName.FORGET, scope_id=None, report=report, options=options
-        )
-        run = runs.read(connection, run_id)
-    assert run is not None
-    return run
-
-
-def _counted(runtime: Runtime, *, tenant_id: int) -> Mapping[str, int]:
-    with transaction(runtime.engine, tenant_id) as connection:
-        return tenants.counts(connection, tenant_id)
 
 
 def erase_tenant_in_turn(runtime: Runtime, claimed: RunLease, run: Run, *, deadline: float) -> None:

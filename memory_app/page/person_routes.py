@@ -119,7 +119,7 @@ def show_memories(
 @router.get(PERSON + "/questions")
 def show_questions(request: Request, call: Reader, scope: OfUser, cursor: Cursor = None) -> Response:
     (kind,) = question_kinds()
-    filters = MemoryFilter(kind=kind or None, limit=MEMORIES_PAGE, before=cursor)
+    filters = MemoryFilter(kind=kind, limit=MEMORIES_PAGE, before=cursor)
     rows = browse.list_standing(call.runtime, call.tenant_id, scope, filters=filters)
     older = next_cursor([row.memory.id for row in rows], MEMORIES_PAGE)
     return person_page(request, scope, "person_questions.html", rows=rows, cursor=cursor, older=older)

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
-from memory_app.jobs.rows import listing, runs
-from memory_app.jobs.rows.listing import ListedRun
+from memory_app.jobs.rows import listed_runs, runs
+from memory_app.jobs.rows.listed_runs import ListedRun
 from memory_app.jobs.rows.runs import ScopeRun
 from memory_app.memories.rows import merges
 from memory_app.records.records import Memory
@@ -66,7 +66,9 @@ def list_nights(
     """Runs of the scope, newest first; ``before`` is the last of the page before. `NotFound` for an unknown scope."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        return listing.of_scope(connection, row.id, names=NIGHTS, limit=min(limit, PAGE_LIMIT), before=before)
+        return listed_runs.of_scope(
+            connection, row.id, names=NIGHTS, limit=min(limit, PAGE_LIMIT), before=before
+        )
 
 
 def latest(runtime: Runtime, tenant_id: int, *, limit: int = 50) -> tuple[NightOf, ...]:

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from memory_app.db.db import transaction
 from memory_app.errors import NotFound
-from memory_app.jobs.rows import listing, runs
-from memory_app.jobs.rows.listing import ListedRun
+from memory_app.jobs.rows import listed_runs, runs
+from memory_app.jobs.rows.listed_runs import ListedRun
 from memory_app.jobs.rows.runs import ScopeRun
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
@@ -29,7 +29,9 @@ def list_imports(
         if row is None:
             return ()
         only = (RunName.IMPORT_FILE,)
-        return listing.of_scope(connection, row.id, names=only, limit=min(limit, PAGE_LIMIT), before=before)
+        return listed_runs.of_scope(
+            connection, row.id, names=only, limit=min(limit, PAGE_LIMIT), before=before
+        )
 
 
 @in_scopes_shard

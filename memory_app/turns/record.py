@@ -154,16 +154,7 @@ def _store(
         if waited is not None:
             erased.check_waited(connection, tenant_id, scope, waited=waited, made=made)
         policy = parse_policy(session.policy)
-        prepared = [
-            prepared_turn(
-                scope,
-                turn,
-                speaker=turn.speaker or _speaker_of_role(scope, turn.role),
-                rules=policy.redaction_rules,
-                label=session.label if turn.role is Role.USER else None,
-            )
-            for turn in new_turns
-        ]
+        prepared = _prepared(scope, new_turns, session=session, policy=policy)
         earlier_uses = _earlier_uses(
             connection, tenant_id, session, scope=scope, prepared=prepared, made=made
         )
@@ -197,6 +188,22 @@ def _store(
     failpoint.reach("record.after_commit")
     tickets = _tickets(prepared, earlier_uses, stored)
     return _Recorded(tickets, session, tuple(item.turn for item in prepared), erasures)
+
+
+def _prepared(
+    scope: Scope, new_turns: Sequence[NewTurn], *, session: sessions.LockedSession, policy: Policy
+) -> list[Prepared]:
+    """The turns as they may be stored, with who said each."""
+    return [
+        prepared_turn(
+            scope,
+            turn,
+            speaker=turn.speaker or _speaker_of_role(scope, turn.role),
+            rules=policy.redaction_rules,
+            label=session.label if turn.role is Role.USER else None,
+        )
+        for turn in new_turns
+    ]
 
 
 def _earlier_uses(

@@ -25,7 +25,7 @@ from memory_app.tenancy.rows.keys import Caller, is_well_formed
 from memory_app.turns.bodies import Moment, TurnBody, new_turn
 from memory_app.turns.erased import Waited, note_refused
 from memory_app.turns.record import record
-from memory_app.turns.replaced import check_right
+from memory_app.turns.replaced import replacing
 from memory_app.web.fields import Words
 from memory_app.web.validation import invalid_input
 
@@ -79,13 +79,13 @@ def _store(
     runtime: Runtime, api_key: str, scope: Scope, *, turn: NewTurn, waited: Waited, message_id: str
 ) -> Ticket:
     caller = _caller(runtime, api_key, scope)
-    check_right(caller, [turn])
     bound = runtime.bound(caller.agent, caller.user)
     note = partial(note_refused, runtime, caller.tenant_id, message_id=message_id, waited=waited)
     try:
         # Its words alone are counted: how a message is written is the producer's library's matter.
         rates.admit(runtime, caller, size_bytes=len(turn.text.encode()))
-        (ticket,) = record(bound, caller.tenant_id, scope, new=[turn], waited=waited)
+        with replacing(bound, caller.tenant_id, scope, [turn], caller=caller):
+            (ticket,) = record(bound, caller.tenant_id, scope, new=[turn], waited=waited)
     except Erased as error:
         assert error.reason is not None
         note(reason=Refusal(error.reason))

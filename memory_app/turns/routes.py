@@ -28,7 +28,7 @@ from memory_app.turns.bodies import MessagesBody, OneOrManyTurns, TurnBody, new_
 from memory_app.turns.erased import list_refused
 from memory_app.turns.long_poll import wait_for
 from memory_app.turns.record import record
-from memory_app.turns.replaced import check_right
+from memory_app.turns.replaced import replacing
 from memory_app.turns.rows.sessions import SessionRow
 from memory_app.turns.sessions import list_sessions
 from memory_app.turns.stream import clear_hot, latest_turns
@@ -69,9 +69,9 @@ def record_turns(
     if key is not None:
         body = _with_key(body, key)
     new_turns = [new_turn(turn) for turn in _turns_of(body)]
-    check_right(request.state.caller, new_turns)
     try:
-        tickets = record(call.runtime, call.tenant_id, scope, new=new_turns)
+        with replacing(call.runtime, call.tenant_id, scope, new_turns, caller=request.state.caller):
+            tickets = record(call.runtime, call.tenant_id, scope, new=new_turns)
     except InvalidInput as error:
         raise _as_sent(error, body) from error
     return TicketsAnswer(tickets=[TicketAnswer.model_validate(ticket) for ticket in tickets])

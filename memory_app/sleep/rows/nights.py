@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, text
 
-from memory_app.jobs.rows.listing import ListedRun
+from memory_app.jobs.rows.listed_runs import ListedRun
 from memory_app.records.run import RunName, RunState
 
 

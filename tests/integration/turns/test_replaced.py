@@ -247,3 +247,33 @@ def test_over_http(app: MemoryApp, runtime: Runtime, owner: Engine) -> None:
     assert post(ERASES, "the first").status_code == 422
     assert post(ERASES, str(first.id)).status_code == 202
     assert texts(app) == [LISBON]
+
+
+def test_the_audit_log_says_whose_key_replaced_what(
+    app: MemoryApp, runtime: Runtime, owner: Engine, api_key: str
+) -> None:
+    first = app.record(CHAT, PORTO)
+    second = app.record(CHAT, LISBON, replaces=first.id)
+    client = TestClient(create_app(runtime), headers={"Authorization": f"Bearer {api_key}"})
+    body = {"role": "user", "content": "I live in Faro.", "replaces": str(second.id)}
+    for _ in range(2):
+        client.post("/v1/agents/ada/users/mira/sessions/chat/turns", json=body)
+    (key,) = rows(owner, "SELECT id FROM api_keys")
+    noted = [
+        (entry.key_id, entry.target, entry.outcome)
+        for entry in app.audit(action="erase.turn", user="mira")
+        if entry.outcome != "begun"
+    ]
+    assert noted == [
+        (key.id, str(second.id), "not_found"),
+        (key.id, str(second.id), "done"),
+        (None, str(first.id), "done"),
+    ]
+
+
+def test_a_call_replaces_so_many_at_most(app: MemoryApp) -> None:
+    old = app.record_all(CHAT, [NewTurn(Role.USER, f"Line {number}.") for number in range(21)])
+    with pytest.raises(InvalidInput, match="at most 20"):
+        app.record_all(CHAT, [edited("Another line.", ticket) for ticket in old])
+    app.record_all(CHAT, [edited("Another line.", ticket) for ticket in old[:20]])
+    assert texts(app).count("Another line.") == 20
