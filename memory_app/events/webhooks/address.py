@@ -9,10 +9,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from memory_app.errors import InvalidInput
+from memory_app.events.webhooks.ip_rules import is_allowed
 from memory_app.settings import Webhooks
 
 URL_LIMIT = 2_000
@@ -20,16 +20,6 @@ URL_LIMIT = 2_000
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
-# NAT64: the last 32 bits are an IPv4 address, to which a translator in the network leads.
-_NAT64 = IPv6Network("64:ff9b::/96")
-_LOCAL_NAT64 = IPv6Network("64:ff9b:1::/48")
-# Where clouds hand out the secrets of a machine, beside the link-local 169.254.169.254: Azure's is public by its
-# number, and those of Oracle, Alibaba and AWS (IPv6) would be allowed with private ones.
-_OF_CLOUDS = frozenset(
-    map(ip_address, ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254")),
-)
-
-IpAddress = IPv4Address | IPv6Address
 Resolver = Callable[[str, int], tuple[str, ...]]
 """Host name and port to addresses as text; raises `OSError`."""
 
@@ -106,44 +96,10 @@ def resolve(host: str, port: int) -> tuple[str, ...]:
 
 def check_addresses(addresses: tuple[str, ...], rules: Rules) -> None:
     """Raises `AddressRefused` where one of them is refused: a name with a good and a bad address is a trap."""
-    if not addresses or not all(is_allowed(address, rules) for address in addresses):
+    if not addresses or not all(
+        is_allowed(address, allow_private=rules.allow_private) for address in addresses
+    ):
         raise AddressRefused("the host has an address that webhooks may not lead to")
-
-
-def is_allowed(text: str, rules: Rules) -> bool:
-    """Whether a webhook may connect to an address, such as ``203.0.113.5`` or ``::1``."""
-    # Without the zone of a link-local address.
-    address = _innermost(ip_address(text.partition("%")[0]))
-    if address in _OF_CLOUDS or address.is_link_local or address.is_multicast or address.is_unspecified:
-        return False
-    if isinstance(address, IPv6Address) and address in _LOCAL_NAT64:
-        return False
-    # Loopback and ::1 count among the reserved ones.
-    if address.is_loopback:
-        return rules.allow_private
-    if address.is_reserved:
-        return False
-    # Neither of RFC 1918 and its like, nor shared by the customers of a carrier (100.64.0.0/10).
-    is_public = address.is_global and not getattr(address, "is_site_local", False)
-    return is_public or rules.allow_private
-
-
-def _innermost(address: IpAddress) -> IpAddress:
-    """The IPv4 address that an IPv6 address stands for, where it does."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    if address.ipv4_mapped is not None:
-        return address.ipv4_mapped
-    if address.sixtofour is not None:
-        return address.sixtofour
-    if address.teredo is not None:
-        return address.teredo[1]
-    # "::127.0.0.1", out of use but still understood by some systems.
-    if 1 < int(address) < 2**32:
-        return IPv4Address(int(address))
-    return address
 
 
 def check_reachable(

@@ -25,7 +25,7 @@ from memory_app.errors import MemoryAppError
 from memory_app.events.cursor import Cursor
 from memory_app.events.event import Event, EventPage, EventType
 from memory_app.events.read import PAGE_LIMIT, Feed
-from memory_app.events.rows import webhooks as rows
+from memory_app.events.rows import deliveries, due_webhooks
 from memory_app.events.webhooks.attempt import Try, attempt, post_of
 from memory_app.events.webhooks.message import EVENTS
 from memory_app.events.webhooks.pause import is_given_up, pause_seconds
@@ -81,7 +81,7 @@ class _Places:
 def has_due(runtime: Runtime) -> bool:
     """Whether some webhook is to be looked at, of any tenant."""
     with transaction(runtime.at(HOME).engine, None) as connection:
-        return bool(rows.due(connection, most=1))
+        return bool(due_webhooks.due(connection, most=1))
 
 
 def deliver_on_hint(runtime: Runtime) -> None:
@@ -132,7 +132,7 @@ def deliver_due(runtime: Runtime, *, post: Post | None = None) -> int:
 
 def _due(home: Runtime) -> tuple[tuple[int, UUID], ...]:
     with transaction(home.engine, None) as connection:
-        return rows.due(connection, most=LOOKS)
+        return due_webhooks.due(connection, most=LOOKS)
 
 
 def _deliver_or_wait(home: Runtime, tenant_id: int, id: UUID, post: Post, keyring: Keyring) -> bool:
@@ -141,7 +141,10 @@ def _deliver_or_wait(home: Runtime, tenant_id: int, id: UUID, post: Post, keyrin
     except MemoryAppError as error:
         # The row stays due, or its lease runs out.
         log.warning("webhook_waits", webhook_id=str(id), error=error.kind)
-        return False
+    except Exception as error:
+        # A fault of ours with one webhook must not hold up the others, whose deliveries end with this call.
+        log.error("webhook_broke", webhook_id=str(id), exc_info=error)
+    return False
 
 
 def deliver(home: Runtime, tenant_id: int, id: UUID, *, post: Post, keyring: Keyring) -> bool:
@@ -150,7 +153,7 @@ def deliver(home: Runtime, tenant_id: int, id: UUID, *, post: Post, keyring: Key
     Raises `StoreUnavailable`: where that comes after the try, the message is sent once more.
     """
     with transaction(home.engine, tenant_id) as connection:
-        work = rows.work(connection, tenant_id, id, is_due=True)
+        work = due_webhooks.work(connection, tenant_id, id, is_due=True)
     if work is None:
         return False
     limit = home.settings.webhooks.batch if work.batch is None else PAGE_LIMIT
@@ -185,7 +188,7 @@ def _pass_over(home: Runtime, tenant_id: int, work: Work, page: EventPage) -> bo
     else:
         return False
     with transaction(home.engine, tenant_id) as connection:
-        rows.advance(connection, tenant_id, work, to=to)
+        due_webhooks.advance(connection, tenant_id, work, to=to)
     return work.batch is not None
 
 
@@ -194,7 +197,7 @@ def _claim(
 ) -> WebhookClaim | None:
     seconds = home.settings.webhooks.total_seconds + LEASE_MARGIN_SECONDS
     with transaction(home.engine, tenant_id) as connection:
-        return rows.claim(
+        return due_webhooks.claim(
             connection,
             tenant_id,
             work,
@@ -216,11 +219,11 @@ def _settle(
     outcome = result.answer.outcome
     with transaction(home.engine, tenant_id) as connection:
         if outcome is Outcome.DELIVERED:
-            is_ours = rows.delivered(connection, tenant_id, work.id, fence=claim.fence)
+            is_ours = due_webhooks.delivered(connection, tenant_id, work.id, fence=claim.fence)
         else:
             is_ours = _settle_failure(connection, home, tenant_id, work, claim, result)
         if is_ours:
-            rows.log(
+            deliveries.add(
                 connection,
                 tenant_id,
                 work.id,
@@ -254,7 +257,7 @@ def _settle_failure(
         reason = PausedReason.FAILING
     if reason is not None:
         log.error("webhook_given_up", webhook_id=str(work.id), reason=reason)
-        return rows.give_up(connection, tenant_id, work.id, fence=claim.fence, reason=reason)
+        return due_webhooks.give_up(connection, tenant_id, work.id, fence=claim.fence, reason=reason)
     seconds = pause_seconds(
         claim.attempt,
         base_seconds=settings.retry_base_seconds,
@@ -262,4 +265,6 @@ def _settle_failure(
         retry_after=result.answer.retry_after,
         dice=_dice,
     )
-    return rows.failed(connection, tenant_id, work.id, fence=claim.fence, pause=timedelta(seconds=seconds))
+    return due_webhooks.failed(
+        connection, tenant_id, work.id, fence=claim.fence, pause=timedelta(seconds=seconds)
+    )

@@ -19,6 +19,7 @@ from memory_app.errors import Conflict, InvalidInput, NotFound, RateLimited
 from memory_app.events.cursor import Cursor
 from memory_app.events.event import Choice, checked_types
 from memory_app.events.read import OLDEST, read_page
+from memory_app.events.rows import deliveries, due_webhooks
 from memory_app.events.rows import webhooks as rows
 from memory_app.events.webhooks.address import check_reachable, read_url, rules_of
 from memory_app.events.webhooks.attempt import attempt, post_of
@@ -149,7 +150,7 @@ def list_deliveries(
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         if rows.read(connection, tenant_id, id) is None:
             raise _not_found(id)
-        return rows.tries(connection, tenant_id, id, before=cursor, limit=limit)
+        return deliveries.listed(connection, tenant_id, id, before=cursor, limit=limit)
 
 
 def resend_webhook(runtime: Runtime, tenant_id: int, id: UUID, *, after: str) -> Webhook:
@@ -171,7 +172,7 @@ def ping_webhook(runtime: Runtime, tenant_id: int, id: UUID, *, post: Post | Non
     """
     home = runtime.at(HOME)
     with transaction(home.engine, tenant_id) as connection:
-        work = rows.work(connection, tenant_id, id, is_due=False)
+        work = due_webhooks.work(connection, tenant_id, id, is_due=False)
     if work is None:
         raise _not_found(id)
     if not _pings.acquire(blocking=False):
@@ -186,7 +187,7 @@ def ping_webhook(runtime: Runtime, tenant_id: int, id: UUID, *, post: Post | Non
         # It may have been deleted meanwhile, and then nothing is to be written.
         if rows.lock(connection, tenant_id, id) is None:
             raise _not_found(id)
-        rows.log(
+        deliveries.add(
             connection,
             tenant_id,
             id,
@@ -199,7 +200,7 @@ def ping_webhook(runtime: Runtime, tenant_id: int, id: UUID, *, post: Post | Non
             duration_ms=result.duration_ms,
             keep=home.settings.webhooks.log_rows,
         )
-        return rows.tries(connection, tenant_id, id, before=None, limit=1)[0]
+        return deliveries.listed(connection, tenant_id, id, before=None, limit=1)[0]
 
 
 def _check_url(runtime: Runtime, url: str) -> None:

@@ -21,6 +21,7 @@ from memory_app.db.db import transaction
 from memory_app.dispatch import finder
 from memory_app.errors import Conflict, InvalidInput, NotFound
 from memory_app.events.event import Choice, types_of
+from memory_app.events.rows import due_webhooks
 from memory_app.events.rows import webhooks as rows
 from memory_app.events.webhooks import webhooks
 from memory_app.events.webhooks.address import Rules, resolve
@@ -339,6 +340,21 @@ def test_one_that_hangs_holds_up_no_other(hooked: Runtime, tenant: int, receiver
         # All messages of one came while the first of the other was under way.
         assert len(slow.messages) == 1 or released.is_set()
         assert len({message.id for message in slow.messages[:1]}) == 1
+
+
+def test_a_fault_of_ours_with_one_holds_up_no_other(hooked: Runtime, tenant: int, receiver: Receiver) -> None:
+    def resolver(host: str, port: int) -> tuple[str, ...]:
+        if port == broken.port:
+            raise ZeroDivisionError
+        return resolve(host, port)
+
+    with receiving() as broken:
+        make(hooked, tenant, broken)
+        make(hooked, tenant, receiver)
+        say(hooked, tenant, *(f"word {number}" for number in range(9)))
+        post = replace(post_of(hooked.settings.webhooks), resolver=resolver)
+        deliver_until(hooked, accept_all(receiver, 9), post=post)
+        assert broken.messages == []
 
 
 def test_the_hanging_ones_of_a_tenant_leave_room_for_others(
@@ -677,7 +693,7 @@ def test_a_lease_that_ran_out_is_taken_over_with_the_same_message(
         raise Died
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "delivered", die)
+        patch.setattr(due_webhooks, "delivered", die)
         with pytest.raises(Died):
             deliver_due(hooked)
     assert died.is_set()

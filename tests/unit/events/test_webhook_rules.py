@@ -11,7 +11,8 @@ import pytest
 
 from memory_app.client import InvalidSignature, verify_webhook
 from memory_app.errors import Conflict, InvalidInput
-from memory_app.events.webhooks.address import Rules, Target, check_reachable, is_allowed, read_url
+from memory_app.events.webhooks.address import Rules, Target, check_reachable, read_url
+from memory_app.events.webhooks.ip_rules import is_allowed
 from memory_app.events.webhooks.pause import is_given_up, pause_seconds
 from memory_app.events.webhooks.secret import Keyring
 from memory_app.events.webhooks.signature import sign, text_of
@@ -161,7 +162,7 @@ def test_a_webhook_is_given_up_after_days_of_failures_alone() -> None:
     "address", ["93.184.216.34", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
 )
 def test_public_addresses_are_allowed(address: str) -> None:
-    assert is_allowed(address, PUBLIC)
+    assert is_allowed(address, allow_private=False)
 
 
 PRIVATE_ONES = [
@@ -184,8 +185,8 @@ PRIVATE_ONES = [
 
 @pytest.mark.parametrize("address", PRIVATE_ONES)
 def test_private_addresses_are_refused_unless_allowed(address: str) -> None:
-    assert not is_allowed(address, PUBLIC)
-    assert is_allowed(address, PRIVATE)
+    assert not is_allowed(address, allow_private=False)
+    assert is_allowed(address, allow_private=True)
 
 
 @pytest.mark.parametrize(
@@ -211,8 +212,8 @@ def test_private_addresses_are_refused_unless_allowed(address: str) -> None:
     ],
 )
 def test_addresses_that_no_receiver_has_are_always_refused(address: str) -> None:
-    assert not is_allowed(address, PUBLIC)
-    assert not is_allowed(address, PRIVATE)
+    assert not is_allowed(address, allow_private=False)
+    assert not is_allowed(address, allow_private=True)
 
 
 @pytest.mark.parametrize(
