@@ -5,15 +5,14 @@ Needs Node and the npm registry, from which it takes the locked versions.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from documentation import block_run_by
-from example_stage import ANSWER, EXAMPLES, PERSON, QUESTION, REPLY, STATEMENT, ExampleStage, example_stage
+from example_stage import ANSWER, PERSON, QUESTION, REPLY, STATEMENT, ExampleStage, example_stage
+from node_programs import copied, require_node, run, with_packages
 
 from memory_app.client import Scope
 from memory_app.local.embedded import Servers
@@ -27,37 +26,14 @@ NODE = ("node", "main.mjs")
 def stage(
     servers: Servers, template: Servers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ExampleStage]:
-    assert shutil.which("node") and shutil.which("npm"), (
-        "the examples need Node and npm: install nodejs and npm"
-    )
+    require_node()
     with example_stage(servers, tmp_path_factory.mktemp("examples")) as stage:
         yield stage
 
 
 @pytest.fixture(scope="module")
 def openai_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = copied("node_openai", tmp_path_factory.mktemp("node"))
-    run(("npm", "ci", "--no-audit", "--no-fund"), folder)
-    return folder
-
-
-def copied(name: str, folder: Path) -> Path:
-    """A copy of an example, so that nothing is installed or built in the source tree."""
-    copy = folder / "examples" / name
-    shutil.copytree(
-        EXAMPLES / name, copy, ignore=shutil.ignore_patterns("node_modules", "dist", "schema.d.ts")
-    )
-    return copy
-
-
-def run(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None, *, status: int = 0
-) -> str:
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=500, check=False
-    )
-    assert done.returncode == status, f"{command}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
-    return done.stdout
+    return with_packages("node_openai", tmp_path_factory.mktemp("node"))
 
 
 def test_node_with_fetch_alone_remembers(stage: ExampleStage) -> None:

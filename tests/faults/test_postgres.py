@@ -14,11 +14,11 @@ import pytest
 from harness import oracle
 from harness.api import call, free_port, is_live, over_http
 from harness.disk import filled, small_disk
-from harness.proxy import postgres_address, postgres_through, proxied
 from harness.stage import Stage, own_database, seen_through
 from harness.waiting import wait_until
 from sqlalchemy import make_url, text
 from sqlalchemy.exc import OperationalError
+from tcp_proxy import postgres_address, postgres_through, proxied
 
 from memory_app.local import embedded
 from memory_app.local.embedded import postgres

@@ -13,10 +13,10 @@ import pytest
 from harness import oracle
 from harness.api import free_port
 from harness.fleet import WORKER, kept_running
-from harness.proxy import proxied, redis_address, redis_through
 from harness.redis_server import RedisServer, redis_server, sentinel_of
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
+from tcp_proxy import proxied, redis_address, redis_through
 
 from memory_app.dispatch.finder import find_due
 from memory_app.queue import EXTRACT_SESSION, INDEX_TURNS, INGEST, QUEUES

@@ -14,11 +14,11 @@ import pytest
 from harness import load
 from harness.api import free_port, is_live, over_http, takes_turns, turns_of
 from harness.fleet import Member
-from harness.proxy import Link, Proxy, postgres_address, postgres_through, proxied
 from harness.raw import Raw, head
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
 from sqlalchemy import text
+from tcp_proxy import Link, Proxy, postgres_address, postgres_through, proxied
 
 pytestmark = pytest.mark.faults
 
