@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Annotated, TypeVar
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.settings import Data
+from memory_app.errors import InvalidInput
 from memory_app.events.event import types_of
 from memory_app.events.webhooks.records import Webhook
 from memory_app.events.webhooks.send import Outcome
-from memory_app.records.unchanged import UNCHANGED
+from memory_app.events.webhooks.webhooks import PAGE_LIMIT
+from memory_app.records.unchanged import UNCHANGED, Unchanged
 
 app = typer.Typer(help="Webhooks: events posted to an address.", no_args_is_help=True)
 
@@ -23,6 +27,19 @@ Types = Annotated[
     typer.Option(help="Only these, such as turn.extracted,memory; a group stands for all of it."),
 ]
 Description = Annotated[str | None, typer.Option(help="What it is for.")]
+Agent = Annotated[str | None, typer.Option(help="Only of this agent.", show_default=False)]
+User = Annotated[str | None, typer.Option(help="Only of this person.", show_default=False)]
+
+T = TypeVar("T")
+
+
+class Part(StrEnum):
+    """What a webhook may be without. Without types it is sent all of them, without an agent those of any."""
+
+    TYPES = "types"
+    AGENT = "agent"
+    USER = "user"
+    DESCRIPTION = "description"
 
 
 @app.command("list")
@@ -45,8 +62,8 @@ def list_webhooks(tenant: Tenant = "default", data: Data = None, as_json: AsJson
 def create(
     url: Annotated[str, typer.Argument(help="Where messages are posted.")],
     types: Types = None,
-    agent: Annotated[str | None, typer.Option(help="Only of this agent.", show_default=False)] = None,
-    user: Annotated[str | None, typer.Option(help="Only of this person.", show_default=False)] = None,
+    agent: Agent = None,
+    user: User = None,
     description: Description = None,
     after: Annotated[
         str | None, typer.Option(help="Begin after this event, or with the `oldest`. Default: from now on.")
@@ -72,18 +89,27 @@ def change(
     webhook: Id,
     url: Annotated[str | None, typer.Option(help="Another address.")] = None,
     types: Types = None,
+    agent: Agent = None,
+    user: User = None,
     description: Description = None,
+    without: Annotated[
+        list[Part] | None,
+        typer.Option(help="Take this away: all types, any agent, anybody, no description. May be repeated."),
+    ] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """Change a webhook; what is not given stays."""
+    removed = frozenset(without or ())
     with connect(data, tenant) as memory:
         row = memory.change_webhook(
             webhook,
             url=UNCHANGED if url is None else url,
-            types=UNCHANGED if types is None else _listed(types),
-            description=UNCHANGED if description is None else description,
+            types=_changed(Part.TYPES, _listed(types), removed),
+            agent=_changed(Part.AGENT, agent, removed),
+            user=_changed(Part.USER, user, removed),
+            description=_changed(Part.DESCRIPTION, description, removed),
         )
     _show(row, as_json)
 
@@ -134,14 +160,17 @@ def delete(webhook: Id, tenant: Tenant = "default", data: Data = None) -> None:
 @app.command()
 def deliveries(
     webhook: Id,
-    limit: Annotated[int, typer.Option(min=1, max=200, help="Most tries.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=PAGE_LIMIT, help="Most tries.")] = 20,
+    cursor: Annotated[
+        str | None, typer.Option(help="Only those before the try with this id.", show_default=False)
+    ] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest tries, the newest first."""
     with connect(data, tenant) as memory:
-        rows = memory.webhook_deliveries(webhook, limit=limit)
+        rows = memory.webhook_deliveries(webhook, limit=limit, cursor=cursor)
     if as_json:
         write_json(rows)
         return
@@ -182,6 +211,15 @@ def ping(webhook: Id, tenant: Tenant = "default", data: Data = None, as_json: As
         out.print(f"{row.outcome}{status} in {row.duration_ms} ms", highlight=False)
     if row.outcome is not Outcome.DELIVERED:
         raise typer.Exit(1)
+
+
+def _changed(field: Part, value: T | None, removed: Collection[Part]) -> T | Unchanged | None:
+    """What the field becomes: ``value``, nothing where it is taken away, else what it was."""
+    if field not in removed:
+        return UNCHANGED if value is None else value
+    if value is not None:
+        raise InvalidInput(f"{field}: --{field} or --without {field}, not both", field=field)
+    return None
 
 
 def _listed(types: str | None) -> list[str] | None:
