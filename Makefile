@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2 --dist loadfile
 # Those whose packages are all in the lock.
-TYPED_EXAMPLES := $(addprefix examples/,celery_producer fastapi_chat openai_tools)
+TYPED_EXAMPLES := $(addprefix examples/,celery_producer fastapi_chat mcp_agent openai_tools)
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(if $(shell $(name) -c '$(SUITABLE)' 2>/dev/null && echo yes),$(name))))
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

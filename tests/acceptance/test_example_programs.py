@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,6 +56,54 @@ def test_a_model_with_tools_finds_what_it_stored_in_another_session(stage: Examp
     with example.client() as memory:
         (stored,) = memory.memories(PERSON, tag="explicit-store").memories
     assert stored.text == "Noa has a dog called Bruno."
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_a_model_uses_the_memory_through_mcp(stage: ExampleStage, transport: str) -> None:
+    name = f"mcp_agent-{transport}"
+    example = stage.example(name)
+    if transport == "stdio":
+        # The client starts the server, which finds the database as a process of ours does.
+        environment = {
+            **stage.stage.environment,
+            **example.environment,
+            "MEMORY_MCP": shlex.join(
+                [sys.executable, "-m", "memory_app", "mcp", "--tenant", f"example-{name}"]
+            ),
+        }
+    else:
+        port = free_port()
+        address = f"http://127.0.0.1:{port}/mcp"
+        serve = [sys.executable, "-m", "memory_app", "mcp", "--transport", "http", "--port", str(port)]
+        stage.stage.start(serve)
+        wait_until(lambda: refuses_strangers(address), "the MCP server answers")
+        environment = {**example.environment, "MEMORY_MCP": address}
+    example = replace(example, folder=EXAMPLES / "mcp_agent", environment=environment)
+    example.assert_remembers()
+    with example.client() as memory:
+        (stored,) = memory.memories(PERSON, tag="explicit-store").memories
+        turns = memory.turns(Scope("ada", "noa", "friday")).turns
+    assert stored.text == "Noa has a dog called Bruno."
+    assert [(turn.role, turn.content) for turn in turns] == [("user", QUESTION), ("assistant", ANSWER)]
+    # Whose memory it is, the program says: the model is not even offered the names.
+    tools = stage.stage.stub.requests()[-1]["body"]["tools"]
+    offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in tools}
+    assert {"search_memory", "store_memory", "forget_memory"} <= set(offered)
+    assert "record_turns" not in offered
+    for parameters in offered.values():
+        assert not {"agent", "user", "session"} & {*parameters["properties"], *parameters["required"]}
+
+
+def refuses_strangers(address: str) -> bool:
+    """Whether somebody answers there, and wants a key."""
+    try:
+        urllib.request.urlopen(address, timeout=10).close()
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code == 401
+    except OSError:
+        return False
+    return False
 
 
 def test_the_chat_app_streams_replies_that_know_other_sessions(stage: ExampleStage) -> None:
