@@ -66,6 +66,16 @@ database_failures = _counter(
     "memory_database_failures", "Transactions that the state of the database ended, by SQLSTATE.", "code"
 )
 
+lock_seconds = _histogram(
+    "memory_lock_seconds", "Time of statements that take a lock, by what it is on.", "lock", buckets=FAST
+)
+lock_failures = _counter(
+    "memory_lock_failures",
+    "Waits for locks that ended without one, by what it is on and why.",
+    "lock",
+    "reason",
+)
+
 webhook_deliveries = _counter("memory_webhook_deliveries", "Tries of webhooks by how they ended.", "outcome")
 webhook_seconds = _histogram("memory_webhook_seconds", "Time of tries of webhooks.", buckets=SLOW)
 

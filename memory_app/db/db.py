@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from memory_app import metrics, tracing
-from memory_app.db import revision, shards
+from memory_app.db import locks, revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, RIGHT_MISSING, SETTING, Login, fault_of, is_right_missing
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
@@ -147,6 +147,7 @@ def _engine(
             engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
         )
     tracing.watch_engine(engine)
+    locks.watch(engine)
     return engine
 
 
@@ -282,7 +283,7 @@ def limit_waits(connection: Connection, *, milliseconds: int) -> None:
 
 def wait_briefly(connection: Connection) -> None:
     """From here on the transaction waits 100 ms at most for a row that is locked: for what can be tried again later."""
-    limit_waits(connection, milliseconds=100)
+    limit_waits(connection, milliseconds=round(locks.BRIEF_SECONDS * 1000))
 
 
 def wait_in_line(connection: Connection) -> None:

@@ -32,6 +32,7 @@ from memory_app.jobs.rows.health import DueWork, PipelineState, shown
 from memory_app.ops import (
     due,
     limit_checks,
+    lock_check,
     redaction_check,
     redis_checks,
     shard_checks,
@@ -70,6 +71,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         if is_reachable:
             checks += [
                 *shard_checks.look(engine),
+                *lock_check.look(engine),
                 *_due(settings, engine),
                 *_failed(engine, tenants),
                 *limit_checks.look(engine, tenants),

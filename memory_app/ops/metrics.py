@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from memory_app import queue
 from memory_app.broker.message import DropReason
-from memory_app.db import clock
+from memory_app.db import clock, lock_waits
 from memory_app.db.db import transaction
 from memory_app.errors import MemoryAppError
 from memory_app.events.rows import webhooks
@@ -57,6 +57,7 @@ class PipelineCollector(Collector):
         parts: tuple[Callable[[], Iterable[Metric]], ...] = (
             self._due_work,
             self._shards,
+            self._locks,
             self._webhooks,
             self._clocks,
             self._connections,
@@ -96,6 +97,16 @@ class PipelineCollector(Collector):
     def _shards(self) -> Iterator[Metric]:
         reasons = unusable_shards(self.runtime)
         yield _gauge("memory_shards_unusable", "Shards that cannot be used.", float(len(reasons)))
+
+    def _locks(self) -> Iterator[Metric]:
+        with transaction(self.runtime.directory.engine, None) as connection:
+            waits = lock_waits.waits(connection)
+        yield _gauge(
+            "memory_lock_waiting", "Sessions of the database that wait for a lock.", float(waits.count)
+        )
+        yield _gauge(
+            "memory_lock_waiting_seconds", "How long the first of them has waited.", waits.longest_seconds
+        )
 
     def _webhooks(self) -> Iterator[Metric]:
         with transaction(self.runtime.directory.engine, None) as connection:

@@ -11,9 +11,10 @@ from sqlalchemy import Engine
 
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Dropped
-from memory_app.db import db, inspection
+from memory_app.db import db, inspection, lock_waits
 from memory_app.db.directory import Directory
 from memory_app.db.inspection import Amounts
+from memory_app.db.lock_waits import LockWaits
 from memory_app.errors import Transient
 from memory_app.events.rows import webhooks
 from memory_app.events.webhooks.records import WebhookState
@@ -40,12 +41,14 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Status:
     """``workers`` maps a worker to its queues. It and ``dropped`` are None while Redis is away. ``left_out`` says which
-    shards are not counted, and why. ``due`` is the oldest work of each kind; ``webhooks`` counts all tenants'."""
+    shards are not counted, and why. ``due`` is the oldest work of each kind; ``webhooks`` counts all tenants',
+    ``locks`` all sessions of the database."""
 
     left_out: tuple[str, ...]
     pipeline: PipelineState
     due: tuple[DueWork, ...]
     webhooks: WebhookState
+    locks: LockWaits
     workers: Mapping[str, tuple[str, ...]] | None
     dropped: Dropped | None
     tenants: Mapping[str, Amounts]
@@ -65,6 +68,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         pipeline = sum(others, first)
         with db.transaction(engine, None) as connection:
             hooks = webhooks.state(connection)
+            waits = lock_waits.waits(connection)
         works = health.united(chain.from_iterable(map(_due, places)))
         amounts, activity = {}, {}
         # A transaction for each tenant: row-level security shows the rows of one at a time.
@@ -78,6 +82,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         pipeline=pipeline,
         due=works,
         webhooks=hooks,
+        locks=waits,
         workers=_workers(settings),
         dropped=_dropped(settings),
         tenants=amounts,

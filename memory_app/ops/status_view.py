@@ -14,6 +14,7 @@ from rich.text import Text
 from memory_app.console.output import out, shown, wrapped
 from memory_app.errors import MemoryAppError
 from memory_app.jobs.rows import health
+from memory_app.ops.lock_check import LONG_SECONDS
 from memory_app.ops.status import Status
 
 
@@ -65,6 +66,11 @@ def _lines(report: Status) -> Iterator[str]:
         yield (
             f"webhooks: {hooks.active} active, {hooks.failing} of them fail, {hooks.given_up} were given up "
             f"(oldest event {hooks.oldest_waiting_seconds:.0f} s)"
+        )
+    if report.locks.longest_seconds >= LONG_SECONDS:
+        yield (
+            f"waiting for locks: {report.locks.count}, the first for {report.locks.longest_seconds:.0f} s "
+            "(`memory doctor` says behind whom)"
         )
     for name, queues in (report.workers or {}).items():
         yield f"worker {name}: {', '.join(queues)}"

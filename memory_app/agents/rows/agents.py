@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
+from memory_app.db.locks import locking
 from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import agents
 
@@ -30,7 +31,7 @@ _COLUMNS = columns_of(agents, AgentRow)
 _IS_NAMED = and_(agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent"))
 
 _READ = select(*_COLUMNS).where(_IS_NAMED)
-_READ_LOCKED = _READ.with_for_update()
+_READ_LOCKED = locking("agent", _READ.with_for_update())
 _ENSURE = insert(agents).on_conflict_do_nothing().inline()
 _CHANGE = update(agents).where(_IS_NAMED).returning(*_COLUMNS)
 

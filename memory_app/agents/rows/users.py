@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, text
 
+from memory_app.db.locks import locking
 from memory_app.tenancy.rows.names import ZONE
 
 
@@ -33,7 +34,7 @@ _READ = text(
     """
 )
 
-_LOCKED = text(f"{_READ.text} FOR NO KEY UPDATE OF u")
+_LOCKED = locking("user", text(f"{_READ.text} FOR NO KEY UPDATE OF u"))
 _SCOPES = text(
     """
     SELECT c.id FROM scopes c

@@ -23,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 
+from memory_app.db.locks import locking
 from memory_app.db.tables.events import webhooks
 from memory_app.events.event import Choice
 from memory_app.events.webhooks.records import (
@@ -55,11 +56,13 @@ WITHOUT_BATCH: dict[str, Any] = {"batch_id": null(), "batch_end": null(), "waiti
 # Whoever has it in hand can say nothing more about it.
 _TAKEN_BACK: dict[str, Any] = {"lease_until": null(), "fence": _W.fence + 1}
 
-_LOCK_TENANT = text("SELECT pg_advisory_xact_lock(hashtextextended('webhooks', :tenant))")
+_LOCK_TENANT = locking(
+    "webhooks", text("SELECT pg_advisory_xact_lock(hashtextextended('webhooks', :tenant))")
+)
 _COUNT = select(func.count()).select_from(webhooks).where(_W.tenant_id == bindparam("tenant"))
 _LIST = select(*_SHOWN).where(_W.tenant_id == bindparam("tenant")).order_by(_W.id)
 _READ = select(*_SHOWN).where(IS_ONE)
-_LOCK = select(*_SHOWN).where(IS_ONE).with_for_update()
+_LOCK = locking("webhooks", select(*_SHOWN).where(IS_ONE).with_for_update())
 _ROTATE = (
     update(webhooks)
     .where(IS_ONE)

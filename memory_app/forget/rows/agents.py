@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text
 
+from memory_app.db.locks import locking
 from memory_app.db.shards import other_schemas
 from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.tenancy import agents, scopes, users
@@ -38,15 +39,16 @@ _SCOPES = (
     .limit(bindparam("limit"))
 )
 _IS_SCOPE = and_(scopes.c.tenant_id == bindparam("tenant"), scopes.c.id == bindparam("scope"))
-_HOLD = select(scopes.c.id).where(_IS_SCOPE).with_for_update(key_share=True)
-_HOLD_SESSIONS = (
+_HOLD = locking("scope", select(scopes.c.id).where(_IS_SCOPE).with_for_update(key_share=True))
+_HOLD_SESSIONS = locking(
+    "session",
     select(sessions.c.id)
     .where(sessions.c.scope_id == bindparam("scope"))
     .order_by(sessions.c.id)
-    .with_for_update()
+    .with_for_update(),
 )
-_CLOSE = select(scopes.c.id).where(_IS_SCOPE).with_for_update()
-_LOCK_AGENT = select(agents.c.id, agents.c.created_at).where(_IS_AGENT).with_for_update()
+_CLOSE = locking("scope", select(scopes.c.id).where(_IS_SCOPE).with_for_update())
+_LOCK_AGENT = locking("agent", select(agents.c.id, agents.c.created_at).where(_IS_AGENT).with_for_update())
 _HAS_SCOPES = select(func.count() > 0).select_from(scopes).where(_OF_AGENT)
 # Those that hear of this agent only. They are in the home shard, as the directory is.
 _DELETE_WEBHOOKS = delete(webhooks).where(

@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text, update
 
 from memory_app.db.expressions import among, not_among
+from memory_app.db.locks import locking
 from memory_app.db.shards import HOME, at_home, shard_of
 from memory_app.db.tables import metadata
 from memory_app.db.tables.events import webhooks
@@ -40,26 +41,29 @@ TABLES = (
 """Tables with rows of a scope that a receipt counts, in the order of their deletion."""
 
 _BEFORE = bindparam("before", type_=DateTime(timezone=True))
-_USER = (
+_USER = locking(
+    "user",
     select(users.c.id)
     .where(
         users.c.tenant_id == bindparam("tenant"),
         users.c.name == bindparam("name"),
         or_(_BEFORE.is_(None), users.c.created_at < _BEFORE),
     )
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
 )
-_SCOPES = (
+_SCOPES = locking(
+    "scope",
     select(scopes.c.id)
     .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.user_id == bindparam("user"))
     .order_by(scopes.c.id)
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
 )
-_LOCK_SESSIONS = (
+_LOCK_SESSIONS = locking(
+    "session",
     select(sessions.c.id)
     .where(among(sessions.c.scope_id, "scopes"))
     .order_by(sessions.c.id)
-    .with_for_update()
+    .with_for_update(),
 )
 COUNTS_ELSEWHERE = delete(evidence).where(
     among(evidence.c.turn_scope_id, "scopes"), not_among(evidence.c.scope_id, "scopes")
@@ -69,16 +73,18 @@ DELETE_ROWS = {
     for name, table in ((name, metadata.tables[name]) for name in TABLES)
 }
 # As strong as their deletion: waits for those who add rows to them, and whoever comes later finds them gone.
-_CLOSE_USER = (
+_CLOSE_USER = locking(
+    "user",
     select(users.c.id)
     .where(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
-    .with_for_update()
+    .with_for_update(),
 )
-_CLOSE_SCOPES = (
+_CLOSE_SCOPES = locking(
+    "scope",
     select(scopes.c.id)
     .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.user_id == bindparam("user"))
     .order_by(scopes.c.id)
-    .with_for_update()
+    .with_for_update(),
 )
 DELETE_SCOPES = delete(scopes).where(scopes.c.tenant_id == bindparam("tenant"), among(scopes.c.id, "scopes"))
 _IS_USER = and_(users.c.tenant_id == bindparam("tenant"), users.c.id == bindparam("user"))
@@ -101,7 +107,9 @@ _NEW_SCOPES = (
 )
 _DELETE_USER = delete(users).where(_IS_USER)
 # As strong as the lock of the user's row, which in the home shard is the same row.
-_LOCK_ENTRY = text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
+_LOCK_ENTRY = locking(
+    "user", text("SELECT FROM public.users WHERE tenant_id = :tenant AND name = :name FOR NO KEY UPDATE")
+)
 _IN_DIRECTORY = "WHERE tenant_id = :tenant AND id = :user"
 _DELETE_ENTRY = text(f"DELETE FROM public.users {_IN_DIRECTORY}")
 _DELETE_WEBHOOKS = delete(webhooks).where(

@@ -30,6 +30,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from memory_app import correlation
 from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.locks import locking
 from memory_app.db.tables.jobs import runs
 from memory_app.records.reports import Report
 from memory_app.records.run import OPEN, RunName, RunState
@@ -216,7 +217,7 @@ _RECORD = (
 )
 _NOTE_UNDO = update(runs).where(_IS_RUN, runs.c.state == RunState.DONE)
 # NO KEY UPDATE: rows that refer to the run can still be inserted meanwhile.
-_LOCK = _READ.with_for_update(key_share=True)
+_LOCK = locking("run", _READ.with_for_update(key_share=True))
 _OLD = text("SELECT tenant_id, run_id FROM old_runs(:age, :most)")
 # Rows of another call are skipped and ids locked in one order, so that two calls never wait for each other.
 _DROP = text(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, bindparam, select, text
 
+from memory_app.db.locks import locking
 from memory_app.db.tables.search import scope_models
 from memory_app.db.tables.tenancy import scopes
 
@@ -24,7 +25,7 @@ _ADD = text(
     ON CONFLICT DO NOTHING
     """
 )
-_LOCK = select(scopes.c.id).where(scopes.c.id == bindparam("scope")).with_for_update()
+_LOCK = locking("scope", select(scopes.c.id).where(scopes.c.id == bindparam("scope")).with_for_update())
 _REMOVE = text(
     """
     DELETE FROM scope_models s WHERE s.scope_id = :scope AND s.model = :model

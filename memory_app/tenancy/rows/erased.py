@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy import Connection, bindparam, select, text
 
 from memory_app.db.expressions import before_if_given, columns_of
+from memory_app.db.locks import locking
 from memory_app.db.tables.forget import refused_messages
 from memory_app.records.erased import Refusal
 
@@ -20,8 +21,8 @@ OLD_ROWS = 1_000
 """Most rows that are dropped for their age whenever some are added."""
 
 # Two numbers make a lock of their own sort; 64 bits of a name's hash may be shared by two names, who then wait once.
-_HOLD = text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, :tenant))")
-_TAKE = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, :tenant))")
+_HOLD = locking("name", text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, :tenant))"))
+_TAKE = locking("name", text("SELECT pg_advisory_xact_lock(hashtextextended(:name, :tenant))"))
 _NEWEST = text(
     """
     SELECT max(created_at) AS erased_at, now() AS now FROM public.erasures

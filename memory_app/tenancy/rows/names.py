@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
 
 from memory_app.db.expressions import among, column_list
+from memory_app.db.locks import locking
 from memory_app.db.shards import HOME, at_home, shard_of
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
@@ -116,7 +117,7 @@ _COPY_USER = text(
 )
 _USERS_SHARD = text("SELECT shard FROM public.users WHERE tenant_id = :tenant AND name = :user")
 # Held until the end of the transaction, so that nobody moves or erases the user meanwhile.
-_HELD_USERS_SHARD = text(f"{_USERS_SHARD} FOR KEY SHARE")
+_HELD_USERS_SHARD = locking("user", text(f"{_USERS_SHARD} FOR KEY SHARE"))
 _ENSURE_SCOPE = text(
     """
     INSERT INTO scopes (tenant_id, agent_id, user_id)
@@ -126,17 +127,19 @@ _ENSURE_SCOPE = text(
     ON CONFLICT DO NOTHING
     """
 )
-_LOCK = (
+_LOCK = locking(
+    "scope",
     select(scopes.c.id)
     .where(scopes.c.tenant_id == bindparam("tenant"), scopes.c.id == bindparam("scope"))
     # NO KEY UPDATE: rows that refer to the scope can still be inserted by others meanwhile.
-    .with_for_update(key_share=True)
+    .with_for_update(key_share=True),
 )
-_SHARE = (
+_SHARE = locking(
+    "scope",
     select(scopes.c.id)
     .where(among(scopes.c.id, "scopes"))
     .order_by(scopes.c.id)
-    .with_for_update(read=True, key_share=True)
+    .with_for_update(read=True, key_share=True),
 )
 # From the directory: a shard has a copy of an agent only once a user of it has met the agent.
 _AGENT_START = text(

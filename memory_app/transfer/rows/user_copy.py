@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, text
 
 from memory_app.db.expressions import column_list
+from memory_app.db.locks import locking
 from memory_app.db.shards import HOME, schema_of
 from memory_app.db.tables import metadata
 from memory_app.errors import Permanent
@@ -58,7 +59,10 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "scope_models": {"is_indexed": "false"},
 }
 
-_LOCK_USER = text("SELECT id, shard FROM public.users WHERE tenant_id = :tenant AND name = :user FOR UPDATE")
+_LOCK_USER = locking(
+    "user",
+    text("SELECT id, shard FROM public.users WHERE tenant_id = :tenant AND name = :user FOR UPDATE"),
+)
 _SET_SHARD = text("UPDATE public.users SET shard = :shard WHERE tenant_id = :tenant AND id = :user")
 _WORK_LONG = text("SELECT set_config('statement_timeout', '10min', true)")
 
@@ -86,11 +90,11 @@ def lock_scopes(connection: Connection, tenant_id: int, user: LockedUser) -> tup
     schema = schema_of(user.shard)
     values: dict[str, Any] = {"tenant": tenant_id, "user": user.id}
     scopes = f"SELECT id FROM {schema}.scopes WHERE tenant_id = :tenant AND user_id = :user ORDER BY id"
-    ids = tuple(connection.execute(text(f"{scopes} FOR NO KEY UPDATE"), values).scalars())
+    ids = tuple(connection.execute(locking("scope", text(f"{scopes} FOR NO KEY UPDATE")), values).scalars())
     sessions = f"SELECT id FROM {schema}.sessions WHERE scope_id = ANY(:scopes) ORDER BY id"
-    connection.execute(text(f"{sessions} FOR NO KEY UPDATE"), {"scopes": list(ids)})
+    connection.execute(locking("session", text(f"{sessions} FOR NO KEY UPDATE")), {"scopes": list(ids)})
     # Whoever has just written a row of the scope is waited for, and nobody can write one any more.
-    connection.execute(text(f"{scopes} FOR UPDATE"), values)
+    connection.execute(locking("scope", text(f"{scopes} FOR UPDATE")), values)
     return ids
 
 

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.locks import locking
 from memory_app.db.tables.turns import sessions
 from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.names import AGENT_ID, USER_ID
@@ -106,8 +107,10 @@ _IS_CLAIMED = and_(_IS_SESSION, sessions.c.fence == bindparam("claimed_fence"))
 _SELECT = select(*_COLUMNS, func.now().label("now"))
 
 # NO KEY UPDATE: rows that refer to the session, such as a run, can be written while it is held.
-_LOCK = text(
-    f"""
+_LOCK = locking(
+    "session",
+    text(
+        f"""
     SELECT s.id, s.scope_id, u.id AS user_id, s.next_seq, a.policy, s.created_at, now() AS now, u.utc_offset, u.label
     FROM sessions s
     JOIN agents a ON a.tenant_id = s.tenant_id AND a.name = :agent
@@ -116,6 +119,7 @@ _LOCK = text(
         SELECT id FROM scopes WHERE tenant_id = :tenant AND agent_id = {AGENT_ID} AND user_id = {USER_ID})
     FOR NO KEY UPDATE OF s
     """
+    ),
 )
 _ENSURE = insert(sessions).on_conflict_do_nothing().inline()
 _CLAIM = text("SELECT tenant_id, scope_id, fence, starts FROM claim_session(:session, :lease, :shared)")
