@@ -47,6 +47,14 @@ hints = _counter("memory_hints", "Hints to workers, by whether the broker took t
 runs = _counter("memory_runs", "Tries of runs by how they ended.", "job", "outcome")
 run_seconds = _histogram("memory_run_seconds", "Time of tries of runs.", "job", buckets=SLOW)
 
+sleep_step_seconds = _histogram(
+    "memory_sleep_step_seconds", "Time of the steps of sleep cycles.", "step", buckets=SLOW
+)
+sleep_cycles = _counter("memory_sleep_cycles", "Sleep cycles by how they ended.", "outcome")
+sleep_changes = _counter(
+    "memory_sleep_changes", "What sleep cycles changed, by the step that did it.", "step"
+)
+
 model_calls = _counter("memory_model_calls", "Calls of providers, chat or embedding.", "provider", "outcome")
 model_seconds = _histogram("memory_model_seconds", "Time of calls of providers.", "provider", buckets=SLOW)
 model_tokens = _counter("memory_model_tokens", "Tokens of language models.", "model", "direction")

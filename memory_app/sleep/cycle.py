@@ -31,11 +31,12 @@ from memory_app.memories.ladder import Neighbour
 from memory_app.memories.remember import Place, Prepared, drop_context
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.memory_rows import NewMemory
+from memory_app.metrics import sleep_step_seconds, timed, timing
 from memory_app.records.records import LinkType, SynthesisType
 from memory_app.records.run import RunName, Trigger
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.sleep import promotion, quality
+from memory_app.sleep import measures, promotion, quality
 from memory_app.sleep.plan import (
     PARENTS_LIMIT,
     ClusterPlan,
@@ -158,6 +159,7 @@ def sleep(
             empty_report(options, at, floor=runtime.settings.sleep.recall_floor),
             reason=f"the last cycle ended less than {pause} ago",
         )
+        measures.count_cooling_down()
         # Done, not failed: the next period asks again.
         with transaction(runtime.engine, claimed.tenant_id) as connection:
             jobs.complete(connection, claimed, report)
@@ -186,6 +188,12 @@ def carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Com
     ``note`` is called once, with the report, in the transaction of what stays; in one of its own when nothing stays:
     after a dry run, and when the gate refused (``applied`` is false then).
     """
+    report = _carry_out(runtime, claimed, plan, note=note)
+    measures.count(report, is_dry=plan.options.dry_run)
+    return report
+
+
+def _carry_out(runtime: Runtime, claimed: RunClaim, plan: CyclePlan, *, note: Completion) -> CycleReport:
     for _ in range(GATE_TRIES):
         try:
             return _attempt(runtime, claimed, plan, note=note)
@@ -236,7 +244,8 @@ def _apply(cycle: _Cycle) -> CycleReport:
     # A memory that was merged above rises with the row that holds it now, in another cycle.
     current = sleeping.current_ids(connection, cycle.scope_id)
     promotable = [item for item in plan.promotable if item.row.memory.id in current]
-    promotion.promote(connection, cycle.runtime, cycle.place, promotable=promotable)
+    with timed(sleep_step_seconds, Step.PROMOTE):
+        promotion.promote(connection, cycle.runtime, cycle.place, promotable=promotable)
     promoted = tuple(item.row.memory.id for item in promotable)
     evicted = (*_evict(cycle), *_keep_ceiling(cycle, conclusions))
     floor = cycle.runtime.settings.sleep.recall_floor
@@ -267,6 +276,7 @@ def _apply(cycle: _Cycle) -> CycleReport:
     )
 
 
+@timing(sleep_step_seconds, Step.MERGE)
 def _merge_clusters(cycle: _Cycle) -> dict[UUID, UUID]:
     """Merge the clusters whose members are as planned; the id of each merged row by the cluster's anchor."""
     plan = cycle.plan
@@ -392,6 +402,7 @@ def _cluster_entry(runtime: Runtime, plan: CyclePlan, cluster: ClusterPlan) -> M
     )
 
 
+@timing(sleep_step_seconds, Step.LINK)
 def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     """Link what is similar and not linked yet; merged memories are linked as the row they became."""
     current = sleeping.current_ids(cycle.connection, cycle.scope_id)
@@ -411,6 +422,7 @@ def _link(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     return len(new)
 
 
+@timing(sleep_step_seconds, Step.NAME_PATTERNS)
 def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPattern, ...]:
     """Store patterns for which, after merging, there is still evidence enough; an entry of the report for each."""
     entries = []
@@ -435,6 +447,7 @@ def _name_patterns(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[NamedPatt
     return tuple(entries)
 
 
+@timing(sleep_step_seconds, measures.CONCLUDE)
 def _conclude(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[UUID, ...]:
     """Store what a model concluded from memories of which two and more are still there; the ids of the rows."""
     if not cycle.plan.conclusions:
@@ -451,6 +464,7 @@ def _conclude(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> tuple[UUID, ...]:
     return tuple(dict.fromkeys(result.id for result in written))
 
 
+@timing(sleep_step_seconds, measures.RELATE)
 def _relate(cycle: _Cycle, heirs: Mapping[UUID, UUID]) -> int:
     """Draw the links that a model proposed; how many. Merged memories are linked as the row they became."""
     if not cycle.plan.related:
@@ -493,6 +507,7 @@ def _keep_ceiling(cycle: _Cycle, conclusions: Sequence[UUID]) -> tuple[UUID, ...
     )
 
 
+@timing(sleep_step_seconds, Step.EVICT)
 def _evict(cycle: _Cycle) -> tuple[UUID, ...]:
     """Retire the weakest inspected memories where the scope holds more than it may; their ids."""
     if Step.EVICT not in cycle.plan.steps:
@@ -508,6 +523,7 @@ def _evict(cycle: _Cycle) -> tuple[UUID, ...]:
     )
 
 
+@timing(sleep_step_seconds, measures.GATE)
 def _gate(cycle: _Cycle, report: CycleReport) -> tuple[CycleReport, frozenset[UUID]]:
     """Ask the scope's own questions again; the report with the outcome. Below the floor nothing of the cycle may stay.
 

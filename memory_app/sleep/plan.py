@@ -24,10 +24,11 @@ from memory_app.memories.ladder import Neighbour, Pairs
 from memory_app.memories.remember import Prepared, thresholds_of
 from memory_app.memories.rows import entities, fading, links, memories, merges
 from memory_app.memories.rows.fading import LinkedMemory
+from memory_app.metrics import sleep_step_seconds, timing
 from memory_app.records.kinds import KINDS, Section
 from memory_app.records.records import LinkType, Origin, Statement, SynthesisType
 from memory_app.runtime import Runtime
-from memory_app.sleep import promotion, quality
+from memory_app.sleep import measures, promotion, quality
 from memory_app.sleep.clusters import PIECE, Cluster, clusters, components, near_pairs
 from memory_app.sleep.promotion import Promotable
 from memory_app.sleep.quality import Probe, ProbeHits
@@ -124,6 +125,7 @@ class _Search:
     strengths: Mapping[UUID, float]
 
 
+@timing(sleep_step_seconds, measures.PLAN)
 def make_plan(
     runtime: Runtime,
     tenant_id: int,
@@ -192,6 +194,7 @@ def start_of_hour(now: datetime) -> datetime:
 # --- probes ---------------------------------------------------------------------------------------------------
 
 
+@timing(sleep_step_seconds, measures.PROBE)
 def with_probes(runtime: Runtime, tenant_id: int, plan: CyclePlan, *, questions: Sequence[str]) -> CyclePlan:
     """Add the questions that check the plan; a plan that changes nothing requires none."""
     with transaction(runtime.engine, tenant_id) as connection:

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from threading import Thread
 
 import pytest
+from counts import count
 from sqlalchemy import Connection, Engine, text
 
-from memory_app import Scope, metrics
+from memory_app import Scope
 from memory_app.db import lock_waits
 from memory_app.db.db import limit_waits, transaction, wait_briefly
 from memory_app.errors import StoreUnavailable
@@ -38,12 +39,6 @@ def blocker(owner: Engine, scope_id: int) -> Iterator[Connection]:
         connection.execute(text("SET LOCAL application_name = 'lunch'"))
         connection.execute(text("SELECT id FROM scopes WHERE id = :id FOR UPDATE"), {"id": scope_id})
         yield connection
-
-
-def count(metric: str, **labels: str) -> float:
-    families = (family for family in metrics.REGISTRY.collect())
-    samples = (sample for family in families for sample in family.samples)
-    return sum(s.value for s in samples if s.name == metric and labels.items() <= s.labels.items())
 
 
 def lock(runtime: Runtime, tenant: int, scope_id: int, *, limit: Callable[[Connection], None]) -> None:

@@ -51,6 +51,19 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
         "90s",
         {},
     ),
+    "MemoryLocksWait": (
+        {'memory_lock_failures_total{lock="scope", reason="timeout", source="api"}': "0x6 4x20"},
+        "90s",
+        {"lock": "scope"},
+    ),
+    "MemorySleepRefused": (
+        {
+            'memory_sleep_cycles_total{outcome="refused", source="background"}': "0x3 20x90",
+            'memory_sleep_cycles_total{outcome="applied", source="background"}': "0x3 5x90",
+        },
+        "12m",
+        {},
+    ),
     "MemoryWebhooksFail": ({"memory_webhook_waiting_seconds": "0x3 3601x80"}, "12m", {}),
     "MemoryNobodyLooks": (
         {
@@ -74,6 +87,9 @@ QUIET = {
     "memory_webhook_waiting_seconds": "60x30",
     'memory_webhooks{state="given_up"}': "0x30",
     'memory_dropped_messages_total{reason="not_json"}': "7x30",
+    'memory_lock_failures_total{lock="scope", reason="gave_way", source="background"}': "0x6 90x24",
+    'memory_sleep_cycles_total{outcome="applied", source="background"}': "0x3 90x27",
+    'memory_sleep_cycles_total{outcome="refused", source="background"}': "0x3 9x27",
     'memory_database_failures_total{code="53100", source="api"}': "7x30",
     "memory_erasure_seconds_count{source='background'}": "1x30",
     "memory_erasure_seconds_bucket{le='10.0', source='background'}": "1x30",
