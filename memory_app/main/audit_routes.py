@@ -11,7 +11,8 @@ from memory_app.records.audit import Action, Entry
 from memory_app.tenancy import audit
 from memory_app.web.call import Admin, errors
 from memory_app.web.fields import NAME_SCHEMA, Instant
-from memory_app.web.strict import LARGEST_INTEGER, StrictRoute
+from memory_app.web.strict import StrictRoute
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=StrictRoute, tags=["audit"])
 

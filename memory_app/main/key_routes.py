@@ -12,7 +12,8 @@ from memory_app.records.audit import Action
 from memory_app.tenancy import keys
 from memory_app.web.call import Admin, errors
 from memory_app.web.fields import Body, Name
-from memory_app.web.strict import LARGEST_INTEGER, StrictRoute, audited
+from memory_app.web.strict import StrictRoute, audited
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=StrictRoute, tags=["keys"])
 

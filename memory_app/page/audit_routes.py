@@ -14,7 +14,7 @@ from memory_app.records.audit import Action
 from memory_app.records.choice import choice_of
 from memory_app.tenancy import audit
 from memory_app.web.call import Admin
-from memory_app.web.strict import LARGEST_INTEGER
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

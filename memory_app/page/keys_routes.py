@@ -15,7 +15,8 @@ from memory_app.records.audit import Action
 from memory_app.tenancy import keys, quotas
 from memory_app.tenancy.rows.keys import RIGHTS, USUAL_RIGHTS, NewKey
 from memory_app.web.call import Admin
-from memory_app.web.strict import LARGEST_INTEGER, audited
+from memory_app.web.strict import audited
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -11,7 +11,7 @@ from memory_app.agents.people import list_people
 from memory_app.page.render import HERE, Addresses, page
 from memory_app.page.route import PageRoute
 from memory_app.web.auth import Call, Need
-from memory_app.web.strict import LARGEST_INTEGER
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

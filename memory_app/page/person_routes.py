@@ -29,7 +29,7 @@ from memory_app.web.auth import Call
 from memory_app.web.call import Cursor, OfSession, OfUser, Reader
 from memory_app.web.edge import SLASH
 from memory_app.web.fields import KindName
-from memory_app.web.strict import LARGEST_INTEGER
+from memory_app.web.strict_json import LARGEST_INTEGER
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 

@@ -13,7 +13,8 @@ from memory_app.transfer import imports
 from memory_app.transfer.import_order import Order
 from memory_app.web.call import IN_SCOPE, OfUser, Writer, errors
 from memory_app.web.fields import NAME_SCHEMA
-from memory_app.web.strict import DECODER, FILE_BODY, StrictRoute, Upload, audited, takes_file
+from memory_app.web.strict import FILE_BODY, StrictRoute, Upload, audited, takes_file
+from memory_app.web.strict_json import DECODER
 
 router = APIRouter(route_class=StrictRoute, tags=["transfer"])
 

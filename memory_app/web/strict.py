@@ -6,12 +6,10 @@ of its tenant. Unknown query parameters are errors, and so are NaN and infinity 
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from inspect import iscoroutinefunction
-from typing import IO, Annotated, Any, NoReturn, TypeVar
+from typing import IO, Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request, Response
@@ -27,11 +25,9 @@ from memory_app.web.audit import audited_request
 from memory_app.web.auth import Need
 from memory_app.web.errors import path_of
 from memory_app.web.places import Places
+from memory_app.web.strict_json import DECODER
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-# Of a bigint column; a larger number would only fail in the database.
-LARGEST_INTEGER = 2**63 - 1
 
 # Not of HTTP, since nobody reads the answer: nginx began to log this status.
 HUNG_UP = 499
@@ -205,25 +201,3 @@ def check_query(request: Request, parameters: frozenset[str]) -> None:
         if name in names:
             raise InvalidInput(f"{field}: stands there twice", field=field)
         names.add(name)
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise json.JSONDecodeError(f"{constant} is not JSON", constant, 0)
-
-
-def _finite_float(literal: str) -> float:
-    value = float(literal)
-    if math.isinf(value):
-        raise json.JSONDecodeError("number out of range", literal, 0)
-    return value
-
-
-def _small_integer(literal: str) -> int:
-    # The length first: int() of many digits takes time that grows with their square.
-    if len(literal) > 20 or abs(int(literal)) > LARGEST_INTEGER:
-        raise json.JSONDecodeError("number out of range", literal, 0)
-    return int(literal)
-
-
-DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite_float, parse_int=_small_integer)
-"""Raises `json.JSONDecodeError`, `ValueError` or `RecursionError`, which all mean "malformed"."""

@@ -26,7 +26,7 @@ from memory_app.events.webhooks.address import (
     check_addresses,
     resolve,
 )
-from memory_app.providers.provider.failure import retry_after
+from memory_app.providers.provider.retry_after import retry_after
 
 ANSWER_LIMIT_BYTES = 65_536
 """Of a body that is read, so that the receiver can finish sending it; then the connection is closed."""

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple, NoReturn, TypeVar
 from memory_app.errors import InvalidInput
 from memory_app.transfer.importers.records import Source
 from memory_app.web.large_json import Pieces
-from memory_app.web.strict import DECODER
+from memory_app.web.strict_json import DECODER
 
 T = TypeVar("T")
 

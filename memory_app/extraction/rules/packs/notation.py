@@ -12,8 +12,10 @@ from collections.abc import Mapping
 
 _SLOT_NAME = re.compile(r"<([a-z_]+)(\d?)>")
 _GROUP = re.compile(r"\(\?P<(\w+)>")
+_PLAIN = re.compile(r"[^()\[\]|<* ]+")
 _REST_OF_WORD = r"[^\W\d_]{0,20}"
 _GROUP_OPENS = "(?:"
+_BLANK = re.escape(" ")
 
 
 class BrokenPattern(ValueError):
@@ -60,9 +62,18 @@ class _Translation:
             self.begins = True
         elif sign == "<":
             self._slot()
+        elif sign == "*":
+            self._add(_REST_OF_WORD)
+        elif plain := _PLAIN.match(self.pattern, self.place - 1):
+            self._add(re.escape(plain[0]))
+            self.place = plain.end()
         else:
-            self.parts.append(_REST_OF_WORD if sign == "*" else re.escape(sign))
-            self.begins = False
+            # A blank is a part by itself, which an optional word may take along.
+            self._add(_BLANK)
+
+    def _add(self, part: str) -> None:
+        self.parts.append(part)
+        self.begins = False
 
     def _open(self, sign: str) -> None:
         side = "none"
@@ -75,7 +86,7 @@ class _Translation:
         """On which side of an optional part its blank stands: it goes where the part goes."""
         if self.begins:
             return "after"
-        if self.parts and self.parts[-1] == re.escape(" "):
+        if self.parts and self.parts[-1] == _BLANK:
             self.parts.pop()
             return "before"
         # "Lehrer[in]": a part of a word.

@@ -1,7 +1,8 @@
 """The packs that ship with the product: their record, and how a file becomes one.
 
-A pack takes a third of a second to read and compile, which waits for the first turn in its language. Workers check
-all packs when they start, so that a broken one is named then and not in the middle of a conversation.
+A pack is read at the first turn in its language, and each of its patterns compiled for the first clause that has one of
+its words. Workers check all packs when they start, so that a broken one is named then and not in the middle of a
+conversation.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from memory_app.extraction.rules.packs.pattern_compiler import (
     WORD_START,
     PatternCompiler,
     any_case,
+    as_whole_words,
     either_word,
     whole_words,
 )
@@ -172,7 +174,9 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         anywhere=PatternIndex(_anywhere_patterns(compiler, file.rules)),
         dates=tuple(
             DatePattern(
-                rule, whole_words(compiler.translated("date.rule", rule.text)), compiler.needs(rule.text)
+                rule,
+                as_whole_words(compiler.translated("date.rule", rule.text)),
+                compiler.needs(rule.text),
             )
             for rule in file.date.rules
         ),
@@ -270,7 +274,7 @@ def _whole_pattern(compiler: PatternCompiler, place: int, rule: PackRule, patter
     return RulePattern(
         place,
         rule,
-        any_case(f"(?:{translated})"),
+        f"(?:{translated})",
         compiler.needs(pattern),
         unless=word_set(rule.unless),
     )
@@ -280,7 +284,7 @@ def _anywhere_patterns(compiler: PatternCompiler, rules: Sequence[PackRule]) -> 
     for place, rule in enumerate(rules):
         for pattern in rule.anywhere:
             translated = compiler.translated(f"rule ({rule.relation})", pattern)
-            yield RulePattern(place, rule, whole_words(translated), compiler.needs(pattern))
+            yield RulePattern(place, rule, as_whole_words(translated), compiler.needs(pattern))
 
 
 def _files() -> dict[str, Traversable]:

@@ -159,6 +159,11 @@ def any_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+def as_whole_words(pattern: str) -> str:
+    """The expression that begins and ends where words do."""
+    return rf"{WORD_START}(?:{pattern}){WORD_END}"
+
+
 def whole_words(pattern: str) -> re.Pattern[str]:
-    """A regular expression that begins and ends where words do."""
-    return any_case(rf"{WORD_START}(?:{pattern}){WORD_END}")
+    """A regular expression that begins and ends where words do, for which case does not count."""
+    return any_case(as_whole_words(pattern))

@@ -6,13 +6,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from memory_app.extraction.rules.packs.format import DateRule, PackRule
+from memory_app.extraction.rules.packs.pattern_compiler import any_case
 from memory_app.extraction.rules.packs.required_words import WORD, Words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RulePattern:
     """A pattern of the rule with the number ``place``; ``is_other``: it is about somebody of the speaker's.
 
@@ -21,20 +23,29 @@ class RulePattern:
 
     place: int
     rule: PackRule
-    pattern: re.Pattern[str]
+    expression: str
     needs: Words
     is_other: bool = False
     needs_capitals: bool = False
     unless: frozenset[str] = frozenset()
 
+    # Compiled when a clause has one of its words: most chats need few of the hundreds of a pack.
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return any_case(self.expression)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class DatePattern:
     """The pattern of a rule for a time."""
 
     rule: DateRule
-    pattern: re.Pattern[str]
+    expression: str
     needs: Words
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return any_case(self.expression)
 
 
 class PatternIndex:
