@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 import structlog
 from anyio import CancelScope, create_task_group
@@ -22,8 +23,16 @@ EVENT_STREAM = "text/event-stream"
 END_OF_STREAM = b"data: [DONE]"
 """After it clients read no further."""
 
-OnReply = Callable[[Json | None], Awaitable[None]]
-"""Is given the reply as a message, None where nothing was said."""
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The reply as a message, None where nothing was said. ``is_complete``: it was not broken off."""
+
+    message: Json | None
+    is_complete: bool
+
+
+OnReply = Callable[[Heard], Awaitable[None]]
 
 
 class StreamedAnswer(Response):
@@ -49,13 +58,13 @@ class StreamedAnswer(Response):
             # Also where the client went away or the server stops: what the model said was said.
             with CancelScope(shield=True):
                 await self._answering.close()
-                await self._tell()
+                await self._tell(is_complete=False)
 
-    async def _tell(self) -> None:
+    async def _tell(self, *, is_complete: bool) -> None:
         """What was said, once."""
         if not self._is_told:
             self._is_told = True
-            await self._on_reply(self._reply.message())
+            await self._on_reply(Heard(self._reply.message(), is_complete))
 
     async def _hand_on(self, send: Send) -> None:
         head = {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
@@ -67,7 +76,7 @@ class StreamedAnswer(Response):
                     self._reply.add(event)
                 if END_OF_STREAM in piece:
                     # First, so that the next call of the client finds the reply recorded.
-                    await self._tell()
+                    await self._tell(is_complete=True)
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         except MemoryAppError as error:
             log.warning("chat_broken_off", error=error.kind)

@@ -16,23 +16,31 @@ from memory_app.turns.bodies import parse_message
 DEFAULT_AGENT = "assistant"
 DEFAULT_SESSION = "chat"
 
-OWN_METADATA = frozenset({"agent", "session"})
+WHOLE = "whole"
+"""The history of a client that sends all of a session's conversation with each call."""
+
+OWN_METADATA = frozenset({"agent", "session", "history"})
 """Names in `metadata` that are meant for us and are not sent on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Names of the conversation, from the key or the request; None where it says nothing."""
+    """Names of the conversation, from the key or the request; None where it says nothing.
+
+    ``history`` says what of it the client sends.
+    """
 
     agent: str | None = None
     user: str | None = None
     session: str | None = None
+    history: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """``fields`` are sent on, with the ``messages``. ``turns`` are the messages that somebody said, without those that
-    cannot be read as one. ``question`` is the last message of the user."""
+    cannot be read as one. ``question`` is the last message of the user. ``is_whole``: the client vouches that it sends
+    all of the session's conversation."""
 
     scope: Scope
     fields: Mapping[str, Any]
@@ -40,6 +48,7 @@ class ChatRequest:
     turns: tuple[NewTurn, ...]
     question: str | None
     is_stream: bool
+    is_whole: bool
 
 
 def read_request(
@@ -52,11 +61,13 @@ def read_request(
     fields = dict(body)
     messages = _messages_of(fields.pop("messages", None))
     metadata = _metadata_of(fields)
+    session = _text(metadata, "session") or headers.session
     scope = Scope(
         _text(metadata, "agent") or headers.agent or bound.agent or DEFAULT_AGENT,
         _user_of(fields, bound),
-        _text(metadata, "session") or headers.session or DEFAULT_SESSION,
+        session or DEFAULT_SESSION,
     )
+    is_whole = _is_whole(_text(metadata, "history") or headers.history, session)
     rest = {name: value for name, value in metadata.items() if name not in OWN_METADATA}
     # Providers take metadata only in requests that are to be stored there.
     fields |= {"metadata": rest} if rest else {}
@@ -73,6 +84,7 @@ def read_request(
         turns=turns,
         question=questions[-1] if questions else None,
         is_stream=fields.get("stream") is True,
+        is_whole=is_whole,
     )
 
 
@@ -99,6 +111,19 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"metadata.{name}: text is required", field=f"metadata.{name}")
     return value
+
+
+def _is_whole(history: str | None, session: str | None) -> bool:
+    if history is None:
+        return False
+    if history != WHOLE:
+        raise InvalidInput(f"metadata.history: `{WHOLE}`, or leave it out", field="metadata.history")
+    # In the usual session one conversation follows another, so none of them is all of it.
+    if session is None:
+        raise InvalidInput(
+            "metadata.session: a whole history needs a session that is named", field="metadata.session"
+        )
+    return True
 
 
 def _user_of(fields: dict[str, Any], bound: Named) -> str:

@@ -13,22 +13,17 @@ from anyio import move_on_after, to_thread
 from starlette.responses import Response
 
 from memory_app import metrics
-from memory_app.completions.answer import EVENT_STREAM, OnReply, StreamedAnswer
+from memory_app.completions.answer import EVENT_STREAM, Heard, OnReply, StreamedAnswer
 from memory_app.completions.chat_request import ChatRequest
 from memory_app.completions.events import json_of
-from memory_app.completions.memory import (
-    ChatPolicy,
-    policy_of,
-    record_messages,
-    record_reply,
-    redacted,
-    window_of,
-)
+from memory_app.completions.memory import ChatPolicy, policy_of, redacted, window_of
 from memory_app.completions.model_server import ModelServer
+from memory_app.completions.record import Place, record_messages, record_reply
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.log_redaction import kinds, places
 from memory_app.providers.provider.wire import Answering
-from memory_app.records.chat import Json, Message, reply_of, with_window
+from memory_app.records.chat import Message, reply_of, with_window
+from memory_app.tenancy.rows.keys import Caller
 from memory_app.web.auth import Call
 
 log = structlog.get_logger(__name__)
@@ -62,9 +57,10 @@ class LastPolicies:
 
 @dataclass(slots=True)
 class Conversation:
-    """One call: who answers, and what memory could not do for it so far."""
+    """One call: who asks and who answers, and what memory could not do for it so far."""
 
     call: Call
+    caller: Caller
     chat: ChatRequest
     server: ModelServer
     policies: LastPolicies
@@ -76,13 +72,15 @@ class Conversation:
         server = self.server.forwarding()
         policy, is_away = await self._policy()
         messages: Sequence[Message] = [redacted(message, policy) for message in self.chat.messages]
-        previous = None
+        place = None
         if policy.has_memory and not is_away:
             messages = await self._with_window(messages)
             # Before the reply, which may never come: what the person said was said.
-            previous = await self._try("record", partial(record_messages, chat=self.chat, policy=policy))
+            place = await self._try(
+                "record", partial(record_messages, chat=self.chat, policy=policy, caller=self.caller)
+            )
         answering = await server.ask("POST", PATH, {**self.chat.fields, "messages": messages})
-        on_reply = partial(self._record_reply, policy, previous)
+        on_reply = partial(self._record_reply, policy, place)
         if answering.status == HTTPStatus.OK and answering.media_type.startswith(EVENT_STREAM):
             return StreamedAnswer(answering, headers=self._headers(), on_reply=on_reply)
         return await self._in_one_piece(answering, on_reply)
@@ -114,16 +112,25 @@ class Conversation:
         finally:
             await answering.close()
         if answering.status == HTTPStatus.OK:
-            await on_reply(reply_of(json_of(content)))
+            await on_reply(Heard(reply_of(json_of(content)), is_complete=True))
         return Response(content, answering.status, media_type=answering.media_type, headers=self._headers())
 
-    async def _record_reply(self, policy: ChatPolicy, previous: str | None, reply: Json | None) -> None:
+    async def _record_reply(self, policy: ChatPolicy, place: Place | None, heard: Heard) -> None:
         # Without what it answers, a reply would stand in a wrong place: it comes again with the next call.
-        if previous is None or reply is None:
+        if place is None or heard.message is None:
             return
+        # What was broken off takes nobody's place: the client may go on with the former reply.
+        place = place if heard.is_complete else place.without_former()
         await self._try(
             "record",
-            partial(record_reply, chat=self.chat, policy=policy, reply=reply, previous=previous),
+            partial(
+                record_reply,
+                chat=self.chat,
+                policy=policy,
+                caller=self.caller,
+                reply=heard.message,
+                place=place,
+            ),
         )
 
     def _headers(self) -> dict[str, str]:

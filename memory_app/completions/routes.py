@@ -34,6 +34,10 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
         "content": {"application/json": {}, "text/event-stream": {}},
     }
 }
+HistoryHeader = Annotated[
+    str | None,
+    Header(description="`whole`: each call sends all of the session's conversation, so edits replace turns."),
+]
 NameHeader = Annotated[str | None, Header(description="Percent-encoded where it is not ASCII.")]
 
 
@@ -49,12 +53,15 @@ async def complete_chat(
     body: Annotated[dict[str, Any], Body(examples=[_EXAMPLE])],
     x_memory_agent: NameHeader = None,
     x_memory_session: NameHeader = None,
+    x_memory_history: HistoryHeader = None,
 ) -> Response:
     """Answer a chat as the OpenAI API does: memory is added to what the model sees, and both sides are recorded.
 
     The person comes from `user`, or from a key that is for one. The agent and the session come from `metadata.agent`
     and `metadata.session`, or from headers; else they are `assistant` and `chat`. Messages that were sent before are
-    known. What memory could not do stands in the header `X-Memory-Degraded`.
+    known. With `metadata.history` or its header `whole`, and a key with the right `erase`, an edited message and a
+    reply that was made again replace the turns in their places. What memory could not do stands in the header
+    `X-Memory-Degraded`.
     """
     caller: Caller = request.state.caller
     server: ModelServer = request.app.state.model_server
@@ -62,14 +69,18 @@ async def complete_chat(
         chat = read_request(
             body,
             bound=Named(caller.agent, caller.user),
-            headers=Named(agent=_decoded(x_memory_agent), session=_decoded(x_memory_session)),
+            headers=Named(
+                agent=_decoded(x_memory_agent),
+                session=_decoded(x_memory_session),
+                history=x_memory_history,
+            ),
             default_model=server.default_model,
         )
     except InvalidInput as error:
         # The status that clients of this API expect.
         return answer(400, error.kind, error.message, field=error.field)
     caller.check_bound(agent=chat.scope.agent, user=chat.scope.user)
-    return await Conversation(call, chat, server, request.app.state.last_policies).answered()
+    return await Conversation(call, caller, chat, server, request.app.state.last_policies).answered()
 
 
 @router.get("/models", response_class=Response, responses=_ANSWER | errors(404, 409))

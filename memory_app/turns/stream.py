@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import structlog
 from sqlalchemy import Connection
 
-from memory_app.db.db import transaction
+from memory_app.db.db import steady, transaction
 from memory_app.errors import MemoryAppError, NotFound
 from memory_app.hot import cache, expression, stream
 from memory_app.hot.stream import Listed
@@ -27,9 +27,15 @@ log = structlog.get_logger(__name__)
 
 
 @in_scopes_shard
-def latest_turns(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int) -> tuple[ListedTurn, ...]:
-    """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session."""
-    with transaction(runtime.engine, tenant_id) as connection:
+def latest_turns(
+    runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int, of_one_moment: bool = False
+) -> tuple[ListedTurn, ...]:
+    """The newest turns of the scope's session, oldest first. `NotFound` for an unknown session.
+
+    ``of_one_moment``: else a turn that is replaced while this reads may be missing, and the new one, too.
+    """
+    opened = steady if of_one_moment else transaction
+    with opened(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         session = _need_session(connection, row, scope)
         newest = latest(runtime, connection, row.id, session=session, limit=limit, withheld=True)

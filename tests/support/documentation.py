@@ -77,9 +77,14 @@ def blocks(page: Path) -> list[Block]:
 
 def block_run_by(page: str, test_file: str) -> Block:
     """The one block of a page that the mark gives to a test, named by its ``__file__``."""
-    runner = str(Path(test_file).resolve().relative_to(ROOT))
-    (block,) = [block for block in blocks(ROOT / page) if block.runner == runner]
+    (block,) = blocks_run_by(page, test_file)
     return block
+
+
+def blocks_run_by(page: str, test_file: str) -> list[Block]:
+    """All of them, where there are several."""
+    runner = str(Path(test_file).resolve().relative_to(ROOT))
+    return [block for block in blocks(ROOT / page) if block.runner == runner]
 
 
 def command_lines(block: Block) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from documentation import block_run_by
+from documentation import Block, blocks_run_by
 from own_servers import wait_until
 from sqlalchemy import Engine, make_url, text
 
@@ -22,11 +22,14 @@ from memory_app.local import embedded
 from memory_app.local.embedded import Servers
 from memory_app.main.http import create_app
 from memory_app.main.server import Server
+from memory_app.recall.recall import RecallQuery, recall
+from memory_app.records.records import NewTurn, Role
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Completions, Http, Settings
 from memory_app.tenancy.rows import keys
 from memory_app.testing import Mode, Rule, StubProvider
+from memory_app.turns.record import record
 from memory_app.turns.stream import latest_turns
 from memory_app.web import auth
 
@@ -38,18 +41,20 @@ CARD = "4111 1111 1111 1111"
 
 @dataclass(slots=True)
 class Door:
-    """The served API, what stands behind it, and the clients of its callers."""
+    """The served API, what stands behind it, and the clients of its callers, which end with it."""
 
     address: str
     runtime: Runtime
     stub: StubProvider
     tenant: int
     key: str
+    ending: ExitStack
 
     def client(self, key: str | None = None) -> openai.OpenAI:
-        return openai.OpenAI(
+        client = openai.OpenAI(
             base_url=f"{self.address}/openai/v1", api_key=key or self.key, max_retries=0, timeout=60
         )
+        return self.ending.enter_context(client)
 
     def said(self, session: str = "chat", *, agent: str = "assistant") -> list[tuple[str, str]]:
         """What is recorded of Mira's session, in order."""
@@ -94,8 +99,8 @@ def door(
             "http": Http(port=0),
         }
     )
-    with served(changed) as (address, serving):
-        yield Door(address, serving, stub, tenant, api_key)
+    with served(changed) as (address, serving), ExitStack() as ending:
+        yield Door(address, serving, stub, tenant, api_key, ending)
 
 
 def user(text: str) -> Json:
@@ -142,12 +147,18 @@ def test_an_unchanged_client_remembers_across_sessions(door: Door, stream: bool)
     assert "user" not in second and "mira" not in str(second.get("metadata"))
 
 
-def test_the_example_of_the_page_works_as_it_stands(door: Door) -> None:
-    code = block_run_by("docs/completions.md", __file__).code
-    assert "http://127.0.0.1:8321" in code and '"mem_…"' in code
-    code = code.replace("http://127.0.0.1:8321", door.address).replace("mem_…", door.key)
+def run_example(door: Door, block: Block) -> None:
+    assert "http://127.0.0.1:8321" in block.code and '"mem_…"' in block.code
+    code = block.code.replace("http://127.0.0.1:8321", door.address).replace("mem_…", door.key)
     exec(compile(code, "docs/completions.md", "exec"), {})
+
+
+def test_the_examples_of_the_page_work_as_they_stand(door: Door) -> None:
+    first, edits = blocks_run_by("docs/completions.md", __file__)
+    run_example(door, first)
     assert door.said() == [("user", "Which restaurant shall I book?"), ("assistant", REPLY)]
+    run_example(door, edits)
+    assert shown(door, "chat-7") == ["Hello.", REPLY, "I like coffee.", REPLY]
 
 
 def test_names_come_from_metadata_and_headers(door: Door) -> None:
@@ -212,6 +223,130 @@ def test_an_edited_message_is_recorded_behind_what_was_said(door: Door) -> None:
         "I like coffee.",
         "Noted.",
     ]
+
+
+# --- whole histories ------------------------------------------------------------------------------------------
+
+WHOLE = {"session": "talk", "history": "whole"}
+
+
+def shown(door: Door, session: str = "talk") -> list[str]:
+    """What is shown of the session, in order; what was replaced is not."""
+    scope = Scope("assistant", "mira", session)
+    return [turn.text for turn in latest_turns(door.runtime, door.tenant, scope, limit=100)]
+
+
+def talked(door: Door, *texts: str, **fields: Any) -> list[Json]:
+    """A conversation of these messages, each with the reply `Re: …`, sent whole with each call."""
+    history: list[Json] = []
+    for words in texts:
+        door.stub.follow(Rule(answer=f"Re: {words}"))
+        history.append(user(words))
+        reply = complete(door.client(), history, **{"metadata": WHOLE, **fields})
+        history.append(assistant(reply))
+    return history
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_edit_replaces_what_stood_there_in_a_whole_history(door: Door, stream: bool) -> None:
+    history = talked(door, "Hello.", "I have a dog called Bruno.", "And?", "Thanks.", stream=stream)
+    finder.drain(door.runtime)
+    door.stub.follow(Rule(answer="Noted."))
+    edited = [*history[:2], user("I have a cat called Mia.")]
+    complete(door.client(), edited, stream=stream, metadata=WHOLE)
+    # Message and reply take their places. What stood behind them goes when the conversation goes on.
+    assert shown(door) == [
+        "Hello.", "Re: Hello.", "I have a cat called Mia.", "Noted.", "And?", "Re: And?", "Thanks.", "Re: Thanks.",
+    ]  # fmt: skip
+    edited += [assistant("Noted."), user("Good night.")]
+    complete(door.client(), edited, stream=stream, metadata=WHOLE)
+    assert shown(door)[2:] == [
+        "I have a cat called Mia.", "Noted.", "Good night.", "Noted.", "Thanks.", "Re: Thanks.",
+    ]  # fmt: skip
+    # And what was learned of it alone is forgotten.
+    finder.drain(door.runtime)
+    known = str(
+        recall(door.runtime, door.tenant, Scope("assistant", "mira"), query=RecallQuery("dog or cat"))
+    )
+    assert "Mia" in known and "Bruno" not in known
+
+
+def test_an_edit_may_be_taken_back(door: Door) -> None:
+    history = talked(door, "Hello.", "I like tea.")
+    for words in ("I like coffee.", "I like tea."):
+        door.stub.follow(Rule(answer=f"Re: {words}"))
+        complete(door.client(), [*history[:2], user(words)], metadata=WHOLE)
+    assert shown(door) == ["Hello.", "Re: Hello.", "I like tea.", "Re: I like tea."]
+
+
+def test_the_same_edit_at_the_same_moment_is_one(door: Door) -> None:
+    history = talked(door, "Hello.", "I like tea.")
+    edited = [*history[:2], user("I like coffee.")]
+    door.stub.follow(Rule(answer="Noted."))
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda _: complete(door.client(), edited, metadata=WHOLE), range(4)))
+    assert replies == ["Noted."] * 4
+    assert shown(door) == ["Hello.", "Re: Hello.", "I like coffee.", "Noted."]
+
+
+def test_a_reply_made_again_replaces_the_former(door: Door) -> None:
+    history = talked(door, "Hello.", "Tell me a joke.")
+    door.stub.follow(Rule(answer="Another one."))
+    headers = {"X-Memory-Session": "talk", "X-Memory-History": "whole"}
+    complete(door.client(), history[:-1], extra_headers=headers)
+    assert shown(door) == ["Hello.", "Re: Hello.", "Tell me a joke.", "Another one."]
+    # One that is broken off takes nobody's place: the client may go on with the former.
+    door.stub.follow(Rule(Mode.CUT, answer="A third one, which is longer."))
+    with pytest.raises(openai.APIError):
+        complete(door.client(), history[:-1], stream=True, extra_headers=headers)
+    assert shown(door)[:4] == ["Hello.", "Re: Hello.", "Tell me a joke.", "Another one."]
+
+
+@pytest.mark.parametrize(
+    ("sent", "metadata"),
+    [
+        # Nobody says what of the conversation is sent.
+        ([0, 1, "x"], {"session": "talk"}),
+        # A greeting alone begins other conversations, too.
+        (["x"], WHOLE),
+        ([0, "x"], WHOLE),
+        # The end of the conversation.
+        ([2, 3, "x"], WHOLE),
+        # Somebody else's turn stands there.
+        ([0, 1, 2, 3, "x"], WHOLE),
+    ],
+)
+def test_nothing_is_replaced_where_it_is_not_certain(
+    door: Door, sent: list[int | str], metadata: dict[str, str]
+) -> None:
+    history = talked(door, "Hello.", "I like tea.")
+    scope = Scope("assistant", "mira", "talk")
+    record(door.runtime, door.tenant, scope, [NewTurn(Role.USER, "From another door.")])
+    door.stub.follow(Rule(answer="Noted."))
+    before = shown(door)
+    messages = [user("I like coffee.") if item == "x" else history[int(item)] for item in sent]
+    complete(door.client(), messages, metadata=metadata)
+    assert shown(door)[: len(before)] == before
+    assert shown(door)[-1] == "Noted."
+
+
+def test_a_key_without_the_right_to_erase_replaces_nothing(door: Door, owner: Engine) -> None:
+    history = talked(door, "Hello.", "I like tea.")
+    key = key_of(owner, rights=frozenset({"read", "record"}))
+    before = shown(door)
+    complete(door.client(key), [*history[:2], user("I like coffee.")], metadata=WHOLE)
+    assert shown(door)[: len(before)] == before and "I like coffee." in shown(door)
+
+
+def test_another_conversation_of_many_messages_replaces_nothing(door: Door) -> None:
+    lines = [
+        user(f"Line {number}.") if number % 2 else assistant(f"Line {number}.") for number in range(1, 30)
+    ]
+    complete(door.client(), lines, metadata=WHOLE)
+    others = [dict(line, content=f"Other {line['content']}") for line in lines[2:]]
+    before = shown(door)
+    complete(door.client(), [*lines[:2], *others], metadata=WHOLE)
+    assert shown(door)[: len(before)] == before
 
 
 def test_a_history_from_before_is_taken_over_with_calls_of_tools(door: Door) -> None:
@@ -425,6 +560,8 @@ def test_an_agent_whose_memory_is_off_only_chats(door: Door) -> None:
         ({"metadata": 3}, "metadata"),
         ({"metadata": {"session": 4}}, "metadata.session"),
         ({"metadata": {"agent": "x" * 1_000}}, "agent"),
+        ({"metadata": {"session": "talk", "history": "all"}}, "metadata.history"),
+        ({"metadata": {"history": "whole"}}, "metadata.session"),
         ({"model": 3}, "model"),
     ],
 )
