@@ -151,7 +151,7 @@ class Sender:
         route = to or ROUTES[name]
         task_id = str(correlation.new_id())
         try:
-            with self._producers.acquire(block=True) as producer:
+            with tracing.sending(name), self._producers.acquire(block=True) as producer:
                 self._app.send_task(
                     name,
                     kwargs=ids,

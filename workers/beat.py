@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from celery.beat import PersistentScheduler
 
-from memory_app import metrics
+from memory_app import metrics, tracing
 from memory_app.hot.client import connect
 from memory_app.hot.life import EVERY_SECONDS
 from memory_app.hot.metrics import Pusher
@@ -27,6 +27,8 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
         """Called once, and only in the process that schedules."""
         super().setup_schedule()
         settings = Settings()
+        # First, as it watches what is made afterwards.
+        tracing.start("beat", endpoint=settings.tracing.endpoint, ratio=settings.tracing.ratio)
         redis = settings.redis
         hot = connect(settings.redis_address, prefix=redis.prefix, timeout_seconds=redis.timeout_seconds)
         self._life = Life(hot, [BEAT], settings.life_folder)
@@ -41,7 +43,9 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
 
     def apply_async(self, entry: Any, *args: Any, **kwargs: Any) -> Any:
         """Send one task that is due. Its id is that in the worker's lines."""
-        sent = super().apply_async(entry, *args, **kwargs)
+        with tracing.sending(entry.task):
+            sent = super().apply_async(entry, *args, **kwargs)
+            tracing.describe(tasks=[sent.id])
         metrics.tasks_sent.labels(entry.task).inc()
         log.debug("task_sent", task=entry.task, task_id=sent.id)
         return sent
@@ -64,3 +68,4 @@ class LivingScheduler(PersistentScheduler):  # type: ignore[misc]
             self._life = None
         if self._pusher is not None:
             self._pusher.stop()
+        tracing.stop()

@@ -80,8 +80,10 @@ class MemoryTask(Task):  # type: ignore[misc]
         return answer
 
     def apply_async(self, *args: Any, task_id: str | None = None, **options: Any) -> Any:
-        """Send, with an id that begins with the time."""
-        return super().apply_async(*args, task_id=task_id or str(correlation.new_id()), **options)
+        """Send, with an id that begins with the time, and with the trace under way."""
+        headers = tracing.carrier() | (options.pop("headers", None) or {})
+        number = task_id or str(correlation.new_id())
+        return super().apply_async(*args, task_id=number, headers=headers, **options)
 
     def on_failure(self, exc: Exception, task_id: str, args: Any, kwargs: Any, einfo: Any) -> None:
         """Say which task failed and how, never with what; the row stays due."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from memory_app import correlation, queue
+from memory_app import correlation, queue, tracing
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.dispatch import caps, periodic
@@ -102,10 +102,12 @@ def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:
     _perform(runtime, erasures, on_step)
     if due.turns:
         on_step()
-        index.index_turns(runtime)
+        with _traced("index_turns"):
+            index.index_turns(runtime)
     for session in due.sessions:
         on_step()
-        extract.extract_session(runtime, session.id)
+        with _traced("extract_session"):
+            extract.extract_session(runtime, session.id)
     _perform(runtime, [run for run in due.runs if run.name != RunName.FORGET], on_step)
     return due
 
@@ -113,7 +115,17 @@ def _drain(runtime: Runtime, on_step: Callable[[], None]) -> Due:
 def _perform(runtime: Runtime, due_runs: Iterable[DueRun], on_step: Callable[[], None]) -> None:
     for run in due_runs:
         on_step()
-        jobs.perform(runtime, run.run_id, JOBS)
+        with _traced(run.name):
+            jobs.perform(runtime, run.run_id, JOBS)
+
+
+@contextmanager
+def _traced(name: str) -> Iterator[None]:
+    """A trace of one piece of work, with the id that stands in the log lines of all that was done in this round."""
+    with tracing.working(name):
+        number = correlation.task_id()
+        tracing.describe(task_id=None if number is None else str(number))
+        yield
 
 
 def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:

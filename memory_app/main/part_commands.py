@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import structlog
 import typer
 
-from memory_app import blas_threads, queue, runtime
+from memory_app import blas_threads, queue, runtime, tracing
 from memory_app.dispatch import finder as finder_service
 from memory_app.errors import Misconfigured
 from memory_app.hot.permissions import Part
@@ -90,6 +90,7 @@ def finder() -> None:
     """Look for due work every few seconds and send hints; any number may run."""
     settings = _logging_settings()
     redis_checks.admit(settings, Part.FINDER)
+    tracing.start("finder", endpoint=settings.tracing.endpoint, ratio=settings.tracing.ratio)
     parts = runtime.build(settings)
     startup.check_database(parts.engine)
     blas_threads.take_one()
@@ -101,6 +102,7 @@ def finder() -> None:
         finder_service.run(parts, should_stop=stopping.wait)
     finally:
         parts.close()
+        tracing.stop()
 
 
 @app.command()

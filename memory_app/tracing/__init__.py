@@ -7,6 +7,7 @@ function here does nothing; so whoever calls them need not ask whether traces ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,16 @@ def watch_engine(engine: Engine) -> None:
     """Make each statement of the engine a step of the trace, without its parameters."""
     if _live is not None:
         _live.watch_engine(engine)
+
+
+def sending(task: str) -> AbstractContextManager[object]:
+    """Everything inside sends a message for the ``task``: a step of the trace under way, or the first of a new one."""
+    return nullcontext() if _live is None else _live.sending(task)
+
+
+def working(name: str) -> AbstractContextManager[object]:
+    """Everything inside is work that no message brought: the first step of a trace where none is under way."""
+    return nullcontext() if _live is None else _live.working(name)
 
 
 def carrier() -> dict[str, str]:

@@ -1,7 +1,8 @@
 """The instruments of OpenTelemetry, set up in one process. Imported by `start` alone, and only where traces are on.
 
 Redis and HTTP clients are watched for the whole process, engines one by one. A step is noted only
-inside a request or a task: looking for work, signs of life and waiting for messages are none.
+inside a request or a task, or with what a finder or Beat does about work that is due: looking for work, signs of life
+and waiting for messages are none.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 # OpenTelemetry's switch for its stable names of attributes, read when the instruments are set up.
@@ -43,12 +45,12 @@ PATH = "/v1/traces"
 PROBES = frozenset({"/health/live", "/health/ready", "/metrics"})
 """Asked every few seconds by machines."""
 
-BEGINNINGS = frozenset({SpanKind.SERVER, SpanKind.CONSUMER})
+BEGINNINGS = frozenset({SpanKind.SERVER, SpanKind.PRODUCER, SpanKind.CONSUMER})
 """Steps with which a trace may begin."""
 
 
 class InsideOnly(Sampler):
-    """What comes from no request and no task is left out; all else is up to ``sampler``."""
+    """What comes from no request, no task and no message is left out; all else is up to ``sampler``."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
@@ -117,6 +119,15 @@ class Live:
     def watch_tasks(self) -> None:
         """Make each task a step; what `carrier` wrote into its message is what it goes on with."""
         self._tasks.instrument(tracer_provider=self._provider)
+
+    def sending(self, task: str) -> AbstractContextManager[object]:
+        # Where tasks are watched, that instrument makes a step of each message.
+        if self._tasks.is_instrumented_by_opentelemetry:
+            return nullcontext()
+        return self._tracer.start_as_current_span(f"send/{task}", kind=SpanKind.PRODUCER)
+
+    def working(self, name: str) -> AbstractContextManager[object]:
+        return self._tracer.start_as_current_span(f"work/{name}", kind=SpanKind.CONSUMER)
 
     def carrier(self) -> dict[str, str]:
         headers: dict[str, str] = {}

@@ -14,6 +14,8 @@ from memory_app import tracing
 tracing.start("api", endpoint=None, ratio=1.0)
 tracing.start_tasks()
 tracing.describe(request_id="1")
+with tracing.sending("memory.index_turns"), tracing.working("index_turns"):
+    assert tracing.fields() == {}
 assert tracing.carrier() == {} and tracing.fields() == {}
 assert not any(tracing.telemetry().values())
 tracing.stop()
