@@ -34,11 +34,13 @@ _SHOWN: Final[Mapping[str, type]] = {"session_id": int, "run_id": UUID, "shard":
 
 @dataclass(slots=True)
 class Work:
-    """A request or a task under way. ``notes``: what it touched, by kind, without repetition."""
+    """A request or a task under way. ``notes``: what it touched, by kind, without repetition. ``error`` is the kind of
+    error that was answered, a word of ours."""
 
     request_id: UUID | None = None
     task_id: UUID | None = None
     notes: dict[str, dict[str, None]] = field(default_factory=dict)
+    error: str | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -102,6 +104,13 @@ def note(kind: str, ids: Iterable[object]) -> None:
     work = _work.get()
     if work is not None:
         work.notes.setdefault(kind, {}).update((str(number), None) for number in ids)
+
+
+def note_error(kind: str) -> None:
+    """Note for the last line of this piece of work with which error it is answered."""
+    work = _work.get()
+    if work is not None:
+        work.error = kind
 
 
 def new_id() -> UUID:

@@ -209,8 +209,13 @@ STATES = {
 }
 """By SQLSTATE, of a connection that was open."""
 
-BUSY_STATES = frozenset({"40001", "40P01", "55P03", "57014"})
-"""Of a statement: serialization, deadlock, time-outs of a lock and a statement."""
+BUSY_STATES = {
+    "40001": "another transaction changed the same rows",
+    "40P01": "two transactions waited for each other",
+    "55P03": "another transaction holds what this one needs",
+    "57014": "a statement took too long and was ended",
+}
+"""Why a statement ended, by SQLSTATE; it may do so no more when it is sent again."""
 
 PASSING_STATES = frozenset({"25P03", "25P04"})
 """Time-outs of an idle transaction."""
@@ -240,7 +245,8 @@ def fault_of(error: DBAPIError, login: Login) -> StoreUnavailable | None:
     if state == REFERENCE_GONE:
         return ReferenceGone("the database is busy (23503); try again", retry_after=RETRY_SECONDS)
     if state in BUSY_STATES:
-        return StoreBusy(f"the database is busy ({state}); try again", retry_after=RETRY_SECONDS)
+        reason = BUSY_STATES[state]
+        return StoreBusy(f"the database is busy: {reason} ({state}); try again", retry_after=RETRY_SECONDS)
     if state in PASSING_STATES:
         return _passing(f"the database is busy ({state}); try again")
     if error.connection_invalidated or isinstance(cause, psycopg.OperationalError):

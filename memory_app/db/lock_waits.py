@@ -32,6 +32,16 @@ class Blocker:
     longest_seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class IdleTransaction:
+    """A session that has had a transaction open for ``open_seconds`` and does nothing with it."""
+
+    pid: int
+    role: str
+    application: str
+    open_seconds: float
+
+
 # `pg_locks` shows every role all locks; those of rows name no database there, so it is that of the session.
 _WAITS = text(
     """
@@ -58,6 +68,18 @@ _BLOCKERS = text(
 )
 
 
+_IDLE = text(
+    """
+    SELECT pid, coalesce(usename, 'unknown') AS role, coalesce(application_name, '') AS application,
+           extract(epoch FROM clock_timestamp() - xact_start)::float AS open_seconds
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND state LIKE 'idle in transaction%'
+      AND xact_start < clock_timestamp() - make_interval(secs => :seconds)
+    ORDER BY xact_start LIMIT :limit
+    """
+)
+
+
 def waits(connection: Connection) -> LockWaits:
     """Who waits now. Cheap enough to ask every few seconds."""
     return LockWaits(**connection.execute(_WAITS).one()._mapping)
@@ -66,3 +88,12 @@ def waits(connection: Connection) -> LockWaits:
 def blockers(connection: Connection, *, limit: int) -> tuple[Blocker, ...]:
     """Who is waited for, the longest wait first. Asks the server more than `waits` does; for persons who look."""
     return tuple(Blocker(**row._mapping) for row in connection.execute(_BLOCKERS, {"limit": limit}))
+
+
+def idle_transactions(connection: Connection, *, seconds: float, limit: int) -> tuple[IdleTransaction, ...]:
+    """Transactions that have been open for longer than ``seconds`` and wait for their program, the oldest first.
+
+    A role sees those of its own sessions; a superuser and a member of ``pg_monitor`` see all.
+    """
+    rows = connection.execute(_IDLE, {"seconds": seconds, "limit": limit})
+    return tuple(IdleTransaction(**row._mapping) for row in rows)

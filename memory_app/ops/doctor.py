@@ -71,7 +71,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         if is_reachable:
             checks += [
                 *shard_checks.look(engine),
-                *lock_check.look(engine),
+                *lock_check.look(engine, owner),
                 *_due(settings, engine),
                 *_failed(engine, tenants),
                 *limit_checks.look(engine, tenants),

@@ -76,6 +76,10 @@ def _lines(report: Status) -> Iterator[str]:
         yield f"worker {name}: {', '.join(queues)}"
     if not report.workers:
         yield f"workers: {'Redis does not answer' if report.workers is None else 'none answers'}"
+    for kind, heard in (report.parts or {}).items():
+        if heard.silent:
+            instances = ", ".join(f"{sign.instance} for {sign.age_seconds:.0f} s" for sign in heard.silent)
+            yield f"{kind} silent: {instances}{'' if heard.living else ', and no other is heard'}"
     if report.dropped is not None and report.dropped.total:
         yield f"messages dropped: {_listed(report.dropped.counts)}"
     for reason in report.left_out:

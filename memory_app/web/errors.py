@@ -97,7 +97,8 @@ def answer(
     retry_after: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """An error body; absent parts are left out."""
+    """An error body; absent parts are left out. The request's log line names the kind."""
+    correlation.note_error(kind)
     body: dict[str, object] = {"type": kind, "message": message}
     if field is not None:
         body["field"] = field

@@ -108,6 +108,7 @@ class Observation:
             route=route,
             status=status,
             ms=round(seconds * 1000, 1),
+            **({} if work.error is None else {"error": work.error}),
             **work.summary(),
             **tracing.fields(),
         )

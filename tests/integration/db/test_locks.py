@@ -152,10 +152,13 @@ def test_two_that_wait_for_each_other_are_counted_once(runtime: Runtime, tenant:
 # --- what an operator is told -------------------------------------------------------------------------------------
 
 
-def test_where_nobody_waits_nothing_is_said(runtime: Runtime, tenant: int) -> None:
-    (check,) = lock_check.look(runtime.engine)
+def test_where_nobody_waits_nothing_is_said(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    checks = list(lock_check.look(runtime.engine, owner))
 
-    assert check.state is State.OK
+    assert [(check.name, check.state) for check in checks] == [
+        ("locks", State.OK),
+        ("open transactions", State.OK),
+    ]
     assert status(runtime.settings, tenant="acme").locks.count == 0
 
 
@@ -164,7 +167,7 @@ def test_doctor_names_the_session_that_is_waited_for(
 ) -> None:
     pid = blocker.execute(text("SELECT pg_backend_pid()")).scalar_one()
     with waiting(runtime, tenant, scope_id):
-        (check,) = lock_check.look(runtime.engine)
+        check, _ = lock_check.look(runtime.engine, None)
         report = status(runtime.settings, tenant="acme")
         shown = {
             sample.name: sample.value
@@ -180,6 +183,19 @@ def test_doctor_names_the_session_that_is_waited_for(
     assert report.locks.count == 1
     assert shown["memory_lock_waiting"] == 1
     assert shown["memory_lock_waiting_seconds"] >= lock_check.LONG_SECONDS
+
+
+def test_a_transaction_that_was_left_open_is_told_where_nobody_waits(
+    runtime: Runtime, owner: Engine, blocker: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_check, "IDLE_SECONDS", 0.0)
+    pid = blocker.execute(text("SELECT pg_backend_pid()")).scalar_one()
+
+    waits, idle = lock_check.look(runtime.engine, owner)
+
+    assert (waits.state, idle.state) == (State.OK, State.WARN)
+    assert f"pid {pid} (role " in idle.found and "lunch, idle for" in idle.found
+    assert f"pg_terminate_backend({pid})" in idle.to_do
 
 
 def test_of_a_session_of_its_own_role_its_state_is_told(runtime: Runtime, tenant: int, scope_id: int) -> None:

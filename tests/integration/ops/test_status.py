@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import Engine, text
 
 from memory_app.dispatch import finder
 from memory_app.errors import StoreUnavailable
+from memory_app.hot.keys import LIFE
 from memory_app.ops import status_view
 from memory_app.ops.status import Status, status
 from memory_app.records.records import NewTurn, Role
@@ -74,6 +76,18 @@ def test_the_command_prints_once_where_nobody_watches(runtime: Runtime, tenant: 
     assert "sessions that wait" in plain.out
     assert as_json.json["activity"]["acme"]["waiting"][0]["session"] == "chat"
     assert "Bruno" not in plain.out + as_json.out
+
+
+@pytest.mark.one_shard
+def test_a_part_that_is_silent_is_named(runtime: Runtime, tenant: int, memory: Any) -> None:
+    key = runtime.hot.named_key(LIFE, "worker-ingest")
+    seconds, _ = runtime.hot.redis.time()
+    runtime.hot.redis.hset(key, "vm:4711", f"{(seconds - 90) * 1_000} 0")
+    runtime.hot.redis.pexpire(key, 600_000)
+
+    shown = memory("status", "--once").out
+
+    assert re.search(r"^worker-ingest silent: vm:4711 for (9|1\d)\d s, and no other is heard$", shown, re.M)
 
 
 def test_the_live_view_goes_on_after_a_look_that_fails(
