@@ -119,7 +119,7 @@ class Stack:
         return status
 
     def firing(self) -> set[tuple[str, str]]:
-        """Alerts that fire, each with the part, kind, queue, reason or provider that it names."""
+        """Alerts that fire, each with the part, kind, queue, lock, reason or provider that it names."""
         address = f"http://127.0.0.1:{self.prometheus_port}/api/v1/alerts"
         try:
             with urllib.request.urlopen(address, timeout=10) as answer:
@@ -134,7 +134,7 @@ class Stack:
 
 
 def _subject(labels: Mapping[str, str]) -> str:
-    names = ("part", "kind", "queue", "reason", "provider", "of", "code")
+    names = ("part", "kind", "queue", "lock", "reason", "provider", "of", "code")
     return next((labels[name] for name in names if name in labels), "")
 
 
@@ -293,6 +293,17 @@ def hold_erasure(stage: Stack) -> None:
     erasing.join()
 
 
+def hold_sessions(stage: Stack) -> None:
+    """Somebody leaves a transaction open, and a person goes on talking."""
+    stage.say("I have a dog called Bruno.")
+    url = stage.servers.owner_url.replace("postgresql+psycopg", "postgresql")
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT FROM sessions FOR UPDATE")
+        for _ in range(4):
+            stage.say("I moved to Lisbon last week.")
+        connection.rollback()
+
+
 @dataclass(frozen=True)
 class Drill:
     """``alert`` and the subject that it names, or ``other`` in its place; ``settings`` are those of the parts."""
@@ -329,6 +340,12 @@ DRILLS = {
     "clock-off": Drill(set_clock, "MemoryClockOff"),
     "erasure-under-load": Drill(
         hold_erasure, "MemoryErasureSlow", settings={"MEMORY_DATABASE__LOCK_TIMEOUT_MS": "60000"}
+    ),
+    "lock-held": Drill(
+        hold_sessions,
+        "MemoryLocksWait",
+        "session",
+        settings={"MEMORY_DATABASE__LOCK_TIMEOUT_MS": "1000"},
     ),
 }
 
