@@ -161,6 +161,8 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
     batch = next_batch(runtime, claimed)
     if batch is None:
         return ExtractReport()
+    # Now: the line of a task that fails has to lead to its turns, too.
+    correlation.note(correlation.TURNS, [turn.id for turn in batch.turns])
     correlation.note(correlation.RUNS, [batch.run_id])
     limit = runtime.settings.extract.starts_limit
     if claimed.starts > limit:
@@ -261,7 +263,6 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
     metrics.turns.labels("extracted").inc(len(batch.turns))
     for result in written:
         metrics.memories.labels(result.outcome).inc()
-    correlation.note(correlation.TURNS, [turn.id for turn in batch.turns])
     correlation.note(correlation.MEMORIES, [result.id for result in written])
     log.info(
         "session_extracted",

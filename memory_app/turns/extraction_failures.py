@@ -116,6 +116,11 @@ def park(runtime: Runtime, batch: Batch, reason: str, *, to_seq: int | None = No
         failed_turns.fail(connection, claimed.scope_id, parked, reason=reason)
     metrics.turns.labels("failed").inc(len(parked))
     log.error(
-        "turns_failed", session=claimed.session_id, seq=batch.from_seq, turns=len(parked), reason=reason
+        "turns_failed",
+        session=claimed.session_id,
+        run=str(batch.run_id),
+        seq=batch.from_seq,
+        turns=len(parked),
+        reason=reason,
     )
     return len(parked)

@@ -13,6 +13,7 @@ from queries import rows
 from sqlalchemy import Engine
 from sqlalchemy import text as sql
 
+from memory_app import correlation
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.dispatch import finder
 from memory_app.dispatch.job_table import JOBS
@@ -189,6 +190,21 @@ def test_a_model_that_never_answers_in_form_is_asked_twice(
         assert (found.stage, found.reason) == (Stage.FAILED, reason)
     (run,) = rows(owner, "SELECT state, reason FROM runs WHERE name = 'extract'")
     assert (run.state, run.reason) == ("failed", reason)
+
+
+def test_the_line_of_a_task_that_failed_leads_to_its_turns(
+    asking: Runtime, stub: StubProvider, tenant: int, owner: Engine
+) -> None:
+    stub.follow(Rule(Mode.NOT_JSON))
+    tickets = record(asking, tenant, SCOPE, [NewTurn(Role.USER, text) for text in TALK[:2]])
+
+    with correlation.task(None, "test") as work:
+        drain_until_done(asking, owner)
+
+    assert ticket(asking, tenant, tickets[0].id).stage is Stage.FAILED
+    (run,) = rows(owner, "SELECT id FROM runs WHERE name = 'extract'")
+    assert set(work.summary()["turns"]) == {str(turn.id) for turn in tickets}  # type: ignore[arg-type]
+    assert work.summary()["runs"] == [str(run.id)]
 
 
 def test_a_turn_that_failed_by_an_unreadable_answer_can_be_replayed(
