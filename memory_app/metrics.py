@@ -67,6 +67,9 @@ context_seconds = _histogram(
 )
 degraded = _counter("memory_degraded", "Answers that lacked a section.", "door", "section")
 
+place_seconds = _histogram(
+    "memory_place_seconds", "Time until a request got one of an API's places.", buckets=FAST
+)
 connection_seconds = _histogram(
     "memory_connection_seconds", "Time until a transaction got its database connection.", buckets=FAST
 )
@@ -103,6 +106,7 @@ for _provider in ("chat", "embedding"):
         model_calls.labels(_provider, _outcome)
 for _stage in ("accepted", "indexed", "extracted", "failed", "postponed"):
     turns.labels(_stage)
+limited.labels("places")
 # Disk full, too many connections, shutting down, no answer, the pool.
 for _code in ("53100", "53300", "57P01", "connection", "pool"):
     database_failures.labels(_code)

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
+from memory_app import metrics
 from memory_app.errors import RateLimited, Transient
 
 # A quarter of the places stays free for tenants that hold fewer than their base.
@@ -83,7 +84,8 @@ class Places:
     @asynccontextmanager
     async def held(self, tenant_id: int) -> AsyncIterator[None]:
         """Hold a place during the block. Raises `Transient` when none became free in time."""
-        await self._take(tenant_id)
+        with metrics.timed(metrics.place_seconds):
+            await self._take(tenant_id)
         try:
             yield
         finally:
@@ -102,6 +104,7 @@ class Places:
                 await waiter.granted
         except TimeoutError:
             self._withdraw(tenant_id, waiter)
+            metrics.limited.labels("places").inc()
             raise Transient(
                 "too much is under way here; send the same again", retry_after=RETRY_AFTER_SECONDS
             ) from None

@@ -51,6 +51,16 @@ CASES: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
         "90s",
         {},
     ),
+    "MemoryPlacesFull": (
+        {
+            'memory_place_seconds_bucket{le="0.001", source="api"}': "0+1x30",
+            'memory_place_seconds_bucket{le="1.0", source="api"}': "0+1x30",
+            'memory_place_seconds_bucket{le="2.5", source="api"}': "0+5x30",
+            'memory_place_seconds_bucket{le="+Inf", source="api"}': "0+5x30",
+        },
+        "2m",
+        {},
+    ),
     "MemoryLocksWait": (
         {'memory_lock_failures_total{lock="scope", reason="timeout", source="api"}': "0x6 4x20"},
         "90s",
@@ -87,6 +97,9 @@ QUIET = {
     "memory_webhook_waiting_seconds": "60x30",
     'memory_webhooks{state="given_up"}': "0x30",
     'memory_dropped_messages_total{reason="not_json"}': "7x30",
+    'memory_place_seconds_bucket{le="0.001", source="api"}': "0+98x30",
+    'memory_place_seconds_bucket{le="2.5", source="api"}': "0+100x30",
+    'memory_place_seconds_bucket{le="+Inf", source="api"}': "0+100x30",
     'memory_lock_failures_total{lock="scope", reason="gave_way", source="background"}': "0x6 90x24",
     'memory_sleep_cycles_total{outcome="applied", source="background"}': "0x3 90x27",
     'memory_sleep_cycles_total{outcome="refused", source="background"}': "0x3 9x27",

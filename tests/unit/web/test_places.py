@@ -6,6 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack, ExitStack
 
 import pytest
+from counts import count
 
 from memory_app.errors import RateLimited, Transient
 from memory_app.web.places import InFlight, Places
@@ -29,6 +30,22 @@ def test_the_reserved_places_stay_free_for_another_tenant() -> None:
             pass
 
     asyncio.run(main())
+
+
+def test_a_wait_is_timed_and_one_in_vain_is_counted() -> None:
+    async def main() -> None:
+        places = Places(1, patience_seconds=0)
+        async with places.held(GREEDY):
+            with pytest.raises(Transient):
+                async with places.held(MODEST):
+                    pass
+
+    waits, refusals = count("memory_place_seconds_count"), count("memory_limited_total", limit="places")
+
+    asyncio.run(main())
+
+    assert count("memory_place_seconds_count") == waits + 2
+    assert count("memory_limited_total", limit="places") == refusals + 1
 
 
 def test_who_waits_is_served_in_turn_by_tenant() -> None:
