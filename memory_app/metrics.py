@@ -93,6 +93,9 @@ webhook_seconds = _histogram("memory_webhook_seconds", "Time of tries of webhook
 erasures = _counter("memory_erasures", "Erasures by what was forgotten.", "of")
 erasure_seconds = _histogram("memory_erasure_seconds", "Time of erasures.", buckets=SLOW)
 erased_rows = _counter("memory_erased_rows", "Rows that erasures took away.")
+retention_rows = _counter(
+    "memory_retention_rows", "Turns and memories past their limit of days, by class.", "kind"
+)
 
 redactions = _counter(
     "memory_redactions", "Private parts taken out of texts, by kind and by what held them.", "kind", "place"

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import Connection
+
+from memory_app import queue
 from memory_app.agents.persona import Persona, parse_persona, persona_of
 from memory_app.agents.rows import agents
 from memory_app.agents.rows.agents import AgentRow
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, NotFound
+from memory_app.jobs.rows import runs
+from memory_app.jobs.rows.runs import Run
 from memory_app.records.records import Statement
+from memory_app.records.run import RunName, RunState
 from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
@@ -59,8 +65,11 @@ def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: Agen
     parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         # The directory first: it holds the row until the end, and whoever copies it meanwhile waits.
-        changed = agents.change(connection, tenant_id, scope.agent, parts=parts)
-        return _agent(changed)
+        before = agents.lock(connection, tenant_id, scope.agent)
+        changed = _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+        run = _apply_retention(connection, tenant_id, changed, before=before)
+    _hint(runtime, run)
+    return changed
 
 
 def amend_agent(
@@ -87,7 +96,34 @@ def amend_agent(
         }
         change = AgentChange(named=frozenset(amended), **amended)
         parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
-        return _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+        changed = _agent(agents.change(connection, tenant_id, scope.agent, parts=parts))
+        run = _apply_retention(connection, tenant_id, changed, before=row)
+    _hint(runtime, run)
+    return changed
+
+
+def _apply_retention(
+    connection: Connection, tenant_id: int, changed: Agent, *, before: AgentRow | None
+) -> Run | None:
+    """Have a worker make decay due where a changed retention asks for it: in each scope, of which there may be many.
+
+    None where nothing is limited that was not before; what is planned for a shorter limit finds nothing to do.
+    """
+    retention = changed.policy.retention
+    # A new agent has no scope yet.
+    if before is None or not retention or retention == parse_policy(before.policy).retention:
+        return None
+    options = {"target": changed.name}
+    run = runs.find_open(connection, tenant_id, RunName.APPLY_RETENTION, options=options)
+    if run is not None and run.state is RunState.QUEUED:
+        return run
+    return runs.enqueue(connection, tenant_id, RunName.APPLY_RETENTION, scope_id=None, options=options)
+
+
+def _hint(runtime: Runtime, run: Run | None) -> None:
+    """After the commit: a worker must find the run."""
+    if run is not None:
+        runtime.at(HOME).hint(queue.DECAY, run_id=str(run.id))
 
 
 def _amended(stored: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,19 +29,20 @@ class Known:
     place: int | None
 
 
-def known_messages(sent: Sequence[str], recorded: Sequence[str], *, is_whole: bool) -> Known:
-    """The messages of ``sent`` that stand in ``recorded``; both are digests, oldest first.
+def known_messages(sent: Sequence[str], recorded: Sequence[str | None], *, is_whole: bool) -> Known:
+    """The messages of ``sent`` that stand in ``recorded``; both are digests, oldest first. None: a turn whose words
+    were deleted, which may have been any.
 
     ``is_whole``: nothing was recorded before the first of ``recorded``. A client may send all of a conversation or
     its end. A single message is taken for known only where the conversation began with it: "ok" is said often.
     """
     ends = list(_ends(sent, recorded))
     for end in ends:
-        if end.run == end.count and (end.run > 1 or (is_whole and end.place == 0)):
+        if end.run == end.count and (end.same > 1 or (is_whole and end.place == 0)):
             return Known(end.count, end.place)
     for end in ends:
         # Memory may have been away at the beginning, or a client leaves out what is old.
-        if end.run >= LONG_RUN or (end.run > 1 and end.run == end.place + 1):
+        if end.same >= LONG_RUN or (end.same > 1 and end.run == end.place + 1):
             return Known(end.count, end.place)
     return Known(0, None)
 
@@ -62,28 +63,33 @@ def key_after(previous: str, said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """``run`` messages in a row are the same up to the last of ``count`` that were sent and the turn at ``place``."""
+    """``run`` messages in a row fit up to the last of ``count`` that were sent and the turn at ``place``; the words of
+    ``same`` of them are there to show it."""
 
     count: int
     place: int
     run: int
+    same: int
 
 
-def _ends(sent: Sequence[str], recorded: Sequence[str]) -> Iterator[_End]:
+def _ends(sent: Sequence[str], recorded: Sequence[str | None]) -> Iterator[_End]:
     """The longest beginnings of ``sent`` first, and of their places the latest."""
     places: dict[str, list[int]] = defaultdict(list)
     for place, said in enumerate(recorded):
-        places[said].append(place)
+        if said is not None:
+            places[said].append(place)
     for count in range(len(sent), 0, -1):
         for place in reversed(places.get(sent[count - 1], ())):
-            yield _End(count, place, _run(sent[:count], recorded[: place + 1]))
+            run = _run(sent[:count], recorded[: place + 1])
+            deleted = sum(said is None for said in recorded[place + 1 - run : place + 1])
+            yield _End(count, place, run, same=run - deleted)
 
 
-def _run(sent: Sequence[str], recorded: Sequence[str]) -> int:
+def _run(sent: Sequence[str], recorded: Sequence[str | None]) -> int:
     """How many messages at the end of both are the same."""
     run = 0
     for one, other in zip(reversed(sent), reversed(recorded), strict=False):
-        if one != other:
+        if other is not None and one != other:
             break
         run += 1
     return run

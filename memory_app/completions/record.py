@@ -58,7 +58,9 @@ def record_messages(
     sent = [_digest(turn, policy) for turn in chat.turns]
     recorded = _recorded(runtime, tenant_id, chat)
     has_first = not recorded or (recorded[0].place or recorded[0].seq) == 1
-    known = known_messages(sent, [_digest(turn, policy) for turn in recorded], is_whole=has_first)
+    # What a turn said whose words were deleted is known by its place alone.
+    said = [_digest(turn, policy) if turn.words_deleted_at is None else None for turn in recorded]
+    known = known_messages(sent, said, is_whole=has_first)
     begin = _begin(chat) if known.place is None else _key_of(recorded[known.place])
     rest = chat.turns[known.count :]
     former = Former()

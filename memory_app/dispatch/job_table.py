@@ -8,7 +8,16 @@ from memory_app import queue
 from memory_app.forget import erasure_runs
 from memory_app.jobs.jobs import Job
 from memory_app.records.run import RunName
-from memory_app.sleep import consolidate, cycle, decay, deep, session_end, synthesis, turn_synthesis
+from memory_app.sleep import (
+    consolidate,
+    cycle,
+    decay,
+    deep,
+    retention,
+    session_end,
+    synthesis,
+    turn_synthesis,
+)
 from memory_app.transfer import imports
 from memory_app.transfer.rows import imports as import_rows
 
@@ -19,6 +28,7 @@ JOBS: Mapping[str, Job] = {
     RunName.SYNTHESIZE_DEEP: Job(queue.SYNTHESIZE_DEEP, deep.synthesize_memories),
     RunName.CONSOLIDATE: Job(queue.DEDUPLICATE, consolidate.consolidate),
     RunName.DECAY: Job(queue.DECAY, decay.decay),
+    RunName.APPLY_RETENTION: Job(queue.DECAY, retention.wake_scopes, of_scope=False),
     RunName.SLEEP: Job(queue.SLEEP, cycle.sleep),
     RunName.END_SESSION: Job(queue.SLEEP, session_end.end),
     RunName.IMPORT_FILE: Job(queue.IMPORT_FILE, imports.import_waiting, end=import_rows.drop_parts),

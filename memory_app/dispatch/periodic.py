@@ -130,6 +130,9 @@ def _enqueue_job(connection: Connection, runtime: Runtime, job: DueJob, *, row: 
 def _is_enabled(job: str, row: ScopeRow) -> bool:
     """Return whether the agent's policy includes the job: deep synthesis requires a language model."""
     policy = parse_policy(row.policy)
+    # A limit holds, too, while nothing new is recorded.
+    if job == RunName.DECAY and policy.retention:
+        return True
     if job == RunName.SYNTHESIZE_DEEP and policy.extraction is not ExtractionMode.LLM:
         return False
     return policy.memory

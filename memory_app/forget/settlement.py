@@ -7,7 +7,7 @@ must be locked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -85,9 +85,7 @@ def forget_turns(
             by_turn=True,
         )
         counts = added(counts, settled)
-    labels = erase.labels(connection, scope_id)
-    mentions = Counter(entity for turn in turns for entity in _entities_in(turn.text, labels))
-    counts = added(counts, {"entities": erase.lower_mentions(connection, scope_id, mentions)})
+    counts = added(counts, {"entities": lower_mentions_in(connection, scope_id, turns)})
     return Forgotten(counts, frozenset({scope_id, *resting}), sent=_sent_names(connection, scope_id, turns))
 
 
@@ -100,6 +98,13 @@ def _sent_names(connection: Connection, scope_id: int, turns: Sequence[TurnRow])
     return tuple(
         sent_name(user, turn.idempotency_key or "", bytes(turn.request_hash or b"")) for turn in keyed
     )
+
+
+def lower_mentions_in(connection: Connection, scope_id: int, turns: Iterable[TurnRow]) -> int:
+    """Take back what these turns counted for entities; how many entities went, since nothing names them any more."""
+    labels = erase.labels(connection, scope_id)
+    mentions = Counter(entity for turn in turns for entity in _entities_in(turn.text, labels))
+    return erase.lower_mentions(connection, scope_id, mentions)
 
 
 def _entities_in(text: str, labels: Sequence[tuple[int, tuple[str, ...]]]) -> list[int]:

@@ -12,7 +12,8 @@ from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.settings import Data
 from memory_app.memories import lookup
 from memory_app.memories.lookup import MemoryFilter, Why
-from memory_app.records.records import Memory
+from memory_app.records.records import Memory, Turn
+from memory_app.records.retention import deletion_note
 from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.usage import UsageDay
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
@@ -122,12 +123,17 @@ def memory_line(memory: Memory, *, with_id: bool = False) -> str:
     return f"{id}{memory.kind:<10} {memory.valid_from:%Y-%m-%d} … {until:<10}  {memory.text}{gone}"
 
 
+def _evidence_line(turn: Turn) -> str:
+    words = turn.text if turn.words_deleted_at is None else f"({deletion_note(turn.words_deleted_at)})"
+    return f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {words}"
+
+
 def _reasons(explanation: Why) -> list[str]:
     # A job that asked no model followed rules, which the evidence shows.
     by_model = [run for run in explanation.runs if run.model]
     return [
         memory_line(explanation.memory),
-        *(f"  {turn.at:%Y-%m-%d %H:%M} {turn.speaker}: {turn.text}" for turn in explanation.evidence),
+        *map(_evidence_line, explanation.evidence),
         *(f"  made of: {parent.memory.text}" for parent in explanation.parents),
         *(f"  {run.name}: model {run.model}, prompt {run.prompt_version}" for run in by_model),
         *(f"  followed by: {successor.text}" for successor in filter(None, [explanation.successor])),

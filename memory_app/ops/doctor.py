@@ -35,6 +35,7 @@ from memory_app.ops import (
     lock_check,
     redaction_check,
     redis_checks,
+    retention_check,
     shard_checks,
     time_outs,
     webhook_checks,
@@ -42,7 +43,6 @@ from memory_app.ops import (
 from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
-from memory_app.records.kinds import KINDS
 from memory_app.runtime import app_engine, embedder_of
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
@@ -67,7 +67,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         tenants, owner_checks = _owner(owner) if is_reachable else (None, [])
         checks += owner_checks
         checks += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
-        checks.append(_retention(settings))
+        checks.append(retention_check.look(settings, engine, tenants if is_reachable else None))
         if is_reachable:
             checks += [
                 *shard_checks.look(engine),
@@ -384,15 +384,6 @@ def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None
         to_do = "check MEMORY_CHAT__BASE_URL, its key and the account; turns are accepted meanwhile and wait"
         return warn(name, f"{chat.model} failed too often; it rests {rest:.0f} s", to_do=to_do)
     return ok(name, f"{chat.model}; its circuit is closed")
-
-
-def _retention(settings: Settings) -> Check:
-    """What age takes and what it does not, as the settings are."""
-    expiring = ", ".join(name for name, kind in KINDS.items() if kind.expires)
-    days = settings.index.daily_log_days
-    lapse = f"turns leave the search after {days} days once a model has curated their session"
-    finding = f"only {expiring} expire by age; {lapse}"
-    return ok("retention", finding)
 
 
 def _rest_seconds(hot: Hot, name: str) -> float:

@@ -76,7 +76,7 @@ def last_days(runtime: Runtime, tenant_id: int) -> LastDays:
             failed_runs += rows.failed_runs(connection)
     return LastDays(
         amounts=status.amounts_of(places, tenant_id),
-        activity=status.activity_of(runtime.at(HOME).engine, places, tenant_id),
+        activity=status.activity_of(runtime.settings, runtime.at(HOME).engine, places, tenant_id),
         failed_runs=tuple(sorted(failed_runs, key=lambda row: row.created_at, reverse=True)[: rows.SHOWN]),
         spending=spending(runtime, tenant_id, days=SPENDING_DAYS),
     )

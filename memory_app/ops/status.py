@@ -22,8 +22,10 @@ from memory_app.jobs import life, workers_ping
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState
+from memory_app.ops import retention_check
 from memory_app.ops.redis_checks import open_hot
 from memory_app.ops.rows import status as rows
+from memory_app.ops.rows.retention import Limited
 from memory_app.ops.rows.status import JobOfDay, WaitingSession
 from memory_app.runtime import app_engine
 from memory_app.settings import Settings
@@ -32,12 +34,14 @@ from memory_app.tenancy.rows import keys, usage
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What goes on for a tenant: sessions that wait, the jobs of the last day, and what models cost it today (UTC)."""
+    """What goes on for a tenant: sessions that wait, the jobs of the last day, what models cost it today (UTC), and
+    which agents keep something for so many days only."""
 
     waiting: tuple[WaitingSession, ...]
     jobs: tuple[JobOfDay, ...]
     tokens_today: int
     dollars_today: Decimal
+    limited: tuple[Limited, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         # A transaction for each tenant: row-level security shows the rows of one at a time.
         for tenant_id, name in _tenants(settings, engine, tenant):
             amounts[name] = amounts_of(places, tenant_id)
-            activity[name] = activity_of(engine, places, tenant_id)
+            activity[name] = activity_of(settings, engine, places, tenant_id)
     finally:
         engine.dispose()
     return Status(
@@ -115,7 +119,7 @@ def amounts_of(places: Sequence[Engine], tenant_id: int) -> Amounts:
     return sum(others, first)
 
 
-def activity_of(home: Engine, places: Sequence[Engine], tenant_id: int) -> Activity:
+def activity_of(settings: Settings, home: Engine, places: Sequence[Engine], tenant_id: int) -> Activity:
     """What goes on for a tenant in all of these shards together."""
     waiting: list[WaitingSession] = []
     jobs: list[JobOfDay] = []
@@ -131,6 +135,7 @@ def activity_of(home: Engine, places: Sequence[Engine], tenant_id: int) -> Activ
         jobs=rows.united(jobs),
         tokens_today=spent.tokens,
         dollars_today=spent.cost_usd,
+        limited=retention_check.of_tenant(settings, home, places, tenant_id),
     )
 
 

@@ -15,6 +15,7 @@ from memory_app.console.output import out, shown, wrapped
 from memory_app.errors import MemoryAppError
 from memory_app.jobs.rows import health
 from memory_app.ops.lock_check import LONG_SECONDS
+from memory_app.ops.retention_check import limits_text, overdue_text
 from memory_app.ops.status import Status
 
 
@@ -127,6 +128,13 @@ def _tables(report: Status) -> Iterator[Table]:
             "jobs of the last day",
             ("tenant", "job", "done", "failed", "last"),
             [(name, job.job, job.done, job.failed, job.last_at) for name, job in jobs],
+        )
+    limited = [(name, agent) for name, activity in report.activity.items() for agent in activity.limited]
+    if limited:
+        yield _table(
+            "retention",
+            ("tenant", "agent", "keeps", "overdue"),
+            [(name, agent.agent, limits_text(agent), overdue_text(agent)) for name, agent in limited],
         )
 
 

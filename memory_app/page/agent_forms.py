@@ -49,19 +49,16 @@ def persona_of(form: Form) -> dict[str, Any]:
 
 def policy_of(form: Form) -> dict[str, Any]:
     """The policy of its form; empty numbers are those of the settings."""
-    prefix = "weights."
-    weights = {
-        name.removeprefix(prefix): form.optional(name) for name in form.fields if name.startswith(prefix)
-    }
     return {
         **{name: form.is_ticked(name) for name in SWITCHES},
         **{name: number(form.optional(name)) for name in (*COUNTS, *SECONDS)},
         "extraction": _text(form, "extraction"),
         "preset": form.optional("preset"),
-        "weights": {name: number(weight) for name, weight in weights.items() if weight is not None},
+        "weights": _numbers(form, "weights."),
         "single_valued_relations": _lines(form, "single_valued_relations"),
         "redaction": _text(form, "redaction"),
         "redaction_kinds": form.all("redaction_kinds"),
+        "retention": _numbers(form, "retention."),
         "instructions": {
             "keep": _lines(form, "keep"),
             "never": _lines(form, "never"),
@@ -105,6 +102,14 @@ def number(text: str | None) -> float | str | None:
 
 def _text(form: Form, name: str) -> str:
     return form.optional(name) or ""
+
+
+def _numbers(form: Form, prefix: str) -> dict[str, float | str | None]:
+    """The numbers of the fields whose names begin so, by the rest of the name; empty ones are left out."""
+    fields = {
+        name.removeprefix(prefix): form.optional(name) for name in form.fields if name.startswith(prefix)
+    }
+    return {name: number(text) for name, text in fields.items() if text is not None}
 
 
 def _lines(form: Form, name: str) -> list[str]:

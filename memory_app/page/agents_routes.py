@@ -28,6 +28,7 @@ from memory_app.page.render import HERE, Addresses, page
 from memory_app.page.route import Filled, PageRoute, done, shown_again
 from memory_app.records.audit import Action
 from memory_app.records.kinds import KINDS
+from memory_app.records.retention import CLASSES
 from memory_app.records.scope import Scope
 from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.tenancy.policy import ExtractionMode, Policy
@@ -61,6 +62,7 @@ OF_POLICY: Choices = {
     "switches": agent_forms.SWITCHES,
     "counts": agent_forms.COUNTS,
     "seconds": agent_forms.SECONDS,
+    "retention_classes": CLASSES,
 }
 OF_DEFAULTS: Choices = {"kinds": list(KINDS)}
 

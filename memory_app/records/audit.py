@@ -45,13 +45,15 @@ class Action(StrEnum):
     DISCARD = "turn.discard"
     UNDO = "run.undo"
     UNMERGE = "memory.unmerge"
+    RETENTION = "retention.delete"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """What somebody does. ``key_id`` None: the operator, on the command line or in Python.
 
-    ``subject`` is the digest of the person's name: the log outlives an erasure. ``target`` is an id, or ``dry_run``.
+    ``subject`` is the digest of the person's name: the log outlives an erasure. ``target`` is an id, ``dry_run``, or
+    how much of which class a run deleted.
     """
 
     action: Action

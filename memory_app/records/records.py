@@ -187,6 +187,8 @@ class Turn:
     text: str
     at: datetime
     place: int | None = None
+    words_deleted_at: datetime | None = None
+    """When the agent's retention deleted its text, which is empty since; None: it has its words."""
 
 
 WITHHELD = "the person asked that it is not kept"
@@ -195,7 +197,10 @@ WITHHELD = "the person asked that it is not kept"
 REPLACED = "another turn has taken its place, and it is about to be forgotten"
 """Reason of a turn that nothing shows any more; it waits for its erasure."""
 
-HIDDEN = (WITHHELD, REPLACED)
+WORDS_DELETED = "its words were deleted, as the retention of its agent says"
+"""Reason of a turn whose row says only that there was one."""
+
+HIDDEN = (WITHHELD, REPLACED, WORDS_DELETED)
 """Reasons of turns that are in no window, no search and no prompt."""
 
 

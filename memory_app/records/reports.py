@@ -77,6 +77,23 @@ class DecayReport(Report):
     next_purge_at: datetime | None
     next_fades_at: datetime | None
     next_lapse_at: datetime | None
+    deleted: Mapping[str, int]
+    """By class what the agent's retention deleted: turns that lost their words, and memories by kind."""
+    next_deletion_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionProgress(Report):
+    """Of decay that is under way: what it has deleted by class so far."""
+
+    deleted: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeReport(Report):
+    """Of a changed retention: in so many scopes decay was made due."""
+
+    scopes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ class RunName(StrEnum):
     MERGE_ENTITIES = "merge_entities"
     FORGET = "forget"
     IMPORT_FILE = "import_file"
+    APPLY_RETENTION = "apply_retention"
 
 
 class RunState(StrEnum):

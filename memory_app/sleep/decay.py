@@ -2,12 +2,13 @@
 
 Only kinds that expire are retired for their age: never facts, anchors, or what is vital. A memory that expired or was
 evicted can be revived for some days. Pinned memories and hubs are never retired. Turns whose session a model has
-curated lose their vectors and keywords when they are old, and keep their text.
+curated lose their vectors and keywords when they are old, and keep their text. What the agent's retention limits goes
+for good, whatever it is (`memory_app.sleep.retention`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -37,7 +38,8 @@ from memory_app.records.reports import DecayReport
 from memory_app.records.run import RunName
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
-from memory_app.tenancy.policy import parse_policy
+from memory_app.sleep import retention
+from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import in_scopes_shard
 from memory_app.turns.rows import search_columns
@@ -61,24 +63,38 @@ def ask(runtime: Runtime, tenant_id: int, scope: Scope) -> Run:
 
 def decay(runtime: Runtime, claimed: RunClaim) -> None:
     """Do one run: retire what has faded and what is above the ceiling, delete what was retired long ago."""
+    deleted = retention.delete_old(runtime, claimed)
     # In transactions of its own: it touches turns and their terms alone, and the scope is not locked for it.
     lapsed = _lapse(runtime, claimed.tenant_id, claimed.scope_id)
     with transaction(runtime.engine, claimed.tenant_id) as connection:
-        if not names.lock_scope(connection, claimed.tenant_id, claimed.scope_id):
+        locked = names.lock_scope(connection, claimed.tenant_id, claimed.scope_id)
+        row = names.read_scope(connection, claimed.scope_id) if locked else None
+        if row is None:
             raise NotFound("the person was erased while this ran")
-        report = _decay(connection, runtime, claimed=claimed, turns_lapsed=lapsed)
-        _plan_next(connection, runtime, claimed=claimed, report=report)
+        policy = parse_policy(row.policy)
+        report = _decay(
+            connection, runtime, claimed=claimed, policy=policy, turns_lapsed=lapsed, deleted=deleted
+        )
+        _plan_next(connection, runtime, claimed=claimed, policy=policy, report=report)
         jobs.complete(connection, claimed, report)
+        # Last, since the next entry of the tenant waits until this commits.
+        retention.note_deletions(connection, runtime, claimed, row=row, deleted=deleted)
     if report.retired:
         drop_context(runtime, claimed.scope_id)
     log.info("scope_decayed", scope=claimed.scope_id, purged=report.purged, current=report.current)
 
 
-def _plan_next(connection: Connection, runtime: Runtime, *, claimed: RunClaim, report: DecayReport) -> None:
+def _plan_next(
+    connection: Connection, runtime: Runtime, *, claimed: RunClaim, policy: Policy, report: DecayReport
+) -> None:
     """Plan the next run for the next time in the report: memories fade though nothing happens in the scope."""
     soonest = clock.now(connection) + timedelta(hours=runtime.settings.schedule.decay_hours)
-    times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at)
+    times = (report.next_purge_at, report.next_fades_at, report.next_lapse_at, report.next_deletion_at)
     ahead = [at for at in times if at is not None]
+    # Where nothing is planned, whatever comes in makes decay due.
+    latest = retention.latest_look(connection, policy)
+    if ahead and latest is not None:
+        ahead.append(latest)
     if ahead:
         # Not before the usual interval: many memories that fade within minutes are one run's work.
         due_at = max(min(ahead), soonest)
@@ -124,7 +140,15 @@ def _next_lapse(connection: Connection, runtime: Runtime, scope_id: int) -> date
     return search_columns.next_lapse(connection, scope_id, age=ages.age, limit=ages.limit)
 
 
-def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns_lapsed: int) -> DecayReport:
+def _decay(
+    connection: Connection,
+    runtime: Runtime,
+    *,
+    claimed: RunClaim,
+    policy: Policy,
+    turns_lapsed: int,
+    deleted: Mapping[str, int],
+) -> DecayReport:
     tenant_id, scope_id = claimed.tenant_id, claimed.scope_id
     ceiling = ceiling_of_scope(connection, runtime, scope_id)
     strengths = capacity.strengths(runtime, fading.current(connection, scope_id), clock.now(connection))
@@ -155,6 +179,8 @@ def _decay(connection: Connection, runtime: Runtime, *, claimed: RunClaim, turns
         next_purge_at=next_purge,
         next_fades_at=_next_fading(runtime, remaining, ceiling, now=clock.now(connection)),
         next_lapse_at=_next_lapse(connection, runtime, scope_id),
+        deleted=dict(deleted),
+        next_deletion_at=retention.next_deletion(connection, scope_id, policy),
     )
 
 

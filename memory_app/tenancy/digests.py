@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from memory_app.settings import Settings
 
-TURN, USER, AGENT, SESSION = "sent", "user", "agent", "session"
+TURN, USER, AGENT, SESSION, KEY = "sent", "user", "agent", "session", "key"
 """Sorts of names."""
 
 
@@ -60,3 +60,13 @@ def session_name(agent: str, user: str | None, session: str | None) -> str:
 def sent_name(user: str | None, idempotency_key: str, request_hash: bytes) -> str:
     """What one turn is called that a caller sent under a key: the same again, and nothing else under that key."""
     return f"{user}\0{idempotency_key}\0{request_hash.hex()}"
+
+
+def hidden_key(digest: bytes) -> str:
+    """What stands in place of an idempotency key of a turn whose words were deleted: a key may be made of the words."""
+    return f"digest:{digest.hex()}"
+
+
+def key_name(user: str | None, idempotency_key: str) -> str:
+    """The full name of an idempotency key, as it goes into a digest. Keys count per person."""
+    return f"{user}\0{idempotency_key}"

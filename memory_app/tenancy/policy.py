@@ -14,7 +14,16 @@ from types import MappingProxyType
 from memory_app.errors import InvalidInput
 from memory_app.language.redaction import PrivateKind, Redaction, Rules
 from memory_app.records.instructions import NO_INSTRUCTIONS, Instructions
-from memory_app.records.json_fields import Parser, is_number, nullable, one_of, parse_fields, parse_switch
+from memory_app.records.json_fields import (
+    Parser,
+    is_number,
+    nullable,
+    one_of,
+    parse_fields,
+    parse_object,
+    parse_switch,
+)
+from memory_app.records.retention import CLASSES, DAYS_LIMIT
 from memory_app.records.scoring import PRESETS, SIGNAL_NAMES
 from memory_app.tenancy.instructions import parse_instructions
 
@@ -71,6 +80,8 @@ class Policy:
     max_links: int | None = None
     daily_log_limit_days: int | None = None
     """Turns accepted longer ago are not searched, whoever curated them or not. None: no such limit."""
+    retention: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    """Days after which what is kept is deleted for good, by class (one of `CLASSES`); a class that is absent stays."""
     instructions: Instructions = NO_INSTRUCTIONS
     """What matters to this agent, and what it must never keep; given to its language model with every question."""
 
@@ -87,6 +98,7 @@ class Policy:
             "single_valued_relations": list(self.single_valued_relations),
             "redaction": self.redaction.value,
             "redaction_kinds": [kind.value for kind in self.redaction_kinds],
+            "retention": dict(self.retention),
             "instructions": self.instructions.as_dict(),
         }
 
@@ -134,6 +146,22 @@ def parse_weights(value: object, path: str) -> Mapping[str, float]:
         if number is not None:
             weights[str(name)] = number
     return MappingProxyType(weights)
+
+
+def _retention(value: object, path: str) -> Mapping[str, int]:
+    days = {}
+    for name, limit in parse_object(value, path, names=CLASSES).items():
+        number = nullable(_days)(limit, f"{path}.{name}")
+        # Null: it is kept.
+        if number is not None:
+            days[name] = number
+    return MappingProxyType(days)
+
+
+def _days(value: object, path: str) -> int:
+    if is_number(value) and isinstance(value, int) and 1 <= value <= DAYS_LIMIT:
+        return value
+    raise InvalidInput(f"{path}: a whole number of days from 1 to {DAYS_LIMIT}, or null", field=path)
 
 
 def _relations(value: object, path: str) -> tuple[str, ...]:
@@ -203,5 +231,6 @@ _PARSERS: dict[str, Parser[object]] = {
     "max_memories": nullable(_whole(low=1)),
     "max_links": nullable(_whole(low=0)),
     "daily_log_limit_days": nullable(_whole(low=1)),
+    "retention": _retention,
     "instructions": _instructions,
 }

@@ -9,7 +9,8 @@ from memory_app.agents.grants import GrantedMemory
 from memory_app.errors import NotFound
 from memory_app.memories import lookup
 from memory_app.memories.facts import FactQuery, find_facts
-from memory_app.records.records import Memory
+from memory_app.records.records import Memory, Turn
+from memory_app.records.retention import deletion_note
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.tools.answers import Json, ToolAnswer, day, instant, short
@@ -42,6 +43,10 @@ def list_facts(runtime: Runtime, tenant_id: int, scope: Scope, arguments: ListFa
     )
 
 
+def _words(turn: Turn) -> str:
+    return short(turn.text) if turn.words_deleted_at is None else f"({deletion_note(turn.words_deleted_at)})"
+
+
 def why(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Why) -> ToolAnswer:
     """The turns behind a memory, what it was made of, and what becomes of it."""
     person = Scope(scope.agent, scope.user)
@@ -56,7 +61,7 @@ def why(runtime: Runtime, tenant_id: int, scope: Scope, arguments: Why) -> ToolA
             "name": turn.speaker,
             "role": turn.role.value,
             "at": instant(turn.at),
-            "content": short(turn.text),
+            "content": _words(turn),
         }
         for turn in reasons.evidence[:EVIDENCE_LIMIT]
     ]

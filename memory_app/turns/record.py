@@ -29,7 +29,7 @@ from memory_app.records.scope import Scope
 from memory_app.runtime import HINT_LIFE_MS, Runtime
 from memory_app.settings import Extract
 from memory_app.tenancy import quotas, redaction
-from memory_app.tenancy.digests import TURN, Digests, digests_of, sent_name
+from memory_app.tenancy.digests import KEY, TURN, Digests, digests_of, hidden_key, key_name, sent_name
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
 from memory_app.tenancy.quotas import Quota
 from memory_app.tenancy.rows import names, user_details
@@ -216,22 +216,25 @@ def _earlier_uses(
     made: Digests,
 ) -> dict[str, acceptance.KnownKey]:
     """What the idempotency keys of the turns stood for before. Raises `Erased` where it was the turn and is erased."""
-    keys: list[str] = []
+    # A turn whose words were deleted has a digest in place of its key.
+    keys: dict[str, str] = {}
     digests: list[bytes] = []
     for item in prepared:
         key = item.turn.idempotency_key
         if key is None:
             continue
-        keys.append(key)
+        keys[key] = key
+        for digest in made.possible(tenant_id, KEY, key_name(scope.user, key)):
+            keys[hidden_key(digest)] = key
         for request_digest in item.digests:
             digests += made.possible(tenant_id, TURN, sent_name(scope.user, key, request_digest))
     if not keys:
         return {}
     uses, erased_digests = acceptance.known_keys(
-        connection, tenant_id, user_id=session.user_id, keys=keys, digests=digests
+        connection, tenant_id, user_id=session.user_id, keys=list(keys), digests=digests
     )
     erased.check_turns(digests, erased_digests)
-    return uses
+    return {keys[stored]: use for stored, use in uses.items()}
 
 
 def _note_offset(
@@ -269,7 +272,7 @@ def _fresh(prepared: Sequence[Prepared], earlier_uses: dict[str, acceptance.Know
         elif key not in hashes:
             hashes[key] = item.digest
             fresh.append(item)
-        elif hashes[key] not in item.digests:
+        elif hashes[key] is not None and hashes[key] not in item.digests:
             raise Conflict(
                 f"idempotency_key: {key!r} was used for another turn; take a new key for new content",
                 field="idempotency_key",

@@ -37,6 +37,9 @@ class TurnAnswer(Answer):
     name: str = Field(validation_alias="speaker")
     content: str = Field(validation_alias="text")
     at: datetime
+    words_deleted_at: datetime | None = Field(
+        None, description="When the agent's retention deleted its words; `content` is empty since."
+    )
 
 
 def next_cursor(ids: Sequence[UUID], limit: int) -> UUID | None:

@@ -134,6 +134,8 @@ turns = Table(
     xact("settled_xact"),
     # The number of the turn that it replaced, whose place in listings it has.
     Column("place", Integer),
+    # By the agent's retention: what its caller gave is gone, and the key that it was sent under is a digest.
+    instant("words_deleted_at"),
     PrimaryKeyConstraint("scope_id", "id"),
     UniqueConstraint("scope_id", "session_id", "seq"),
     of_scope(),
@@ -179,6 +181,8 @@ turns = Table(
     ),
     # What is searched. A turn leaves it when it lapses, so that no scan comes by it any more.
     Index("turns_searched_idx", "scope_id", "accepted_at", postgresql_where=text("keywords IS NOT NULL")),
+    # What has words that a retention may delete, the oldest of a scope first.
+    Index("turns_words_idx", "scope_id", "accepted_at", postgresql_where=text("words_deleted_at IS NULL")),
     changes("turns", "accepted_xact"),
     changes("turns", "indexed_xact"),
     changes("turns", "settled_xact"),

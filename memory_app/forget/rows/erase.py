@@ -353,10 +353,14 @@ def delete_turns(connection: Connection, tenant_id: int, scope_id: int, *, turns
     # A turn that was not indexed yet has no terms, and was not counted.
     counted = [(scope_id, present) for present in terms if present is not None]
     term_store.add(connection, tenant_id, counted, sign=-1)
-    # After the turns: a speaker goes when no turn has the name.
-    speakers = sorted({turn.speaker for turn in turns})
-    connection.execute(_SPEAKERS, {"scope": scope_id, "names": speakers})
+    drop_speakers(connection, scope_id, turns)
     return len(terms)
+
+
+def drop_speakers(connection: Connection, scope_id: int, turns: Sequence[TurnRow]) -> None:
+    """After turns are gone: forget those of their speakers whom no turn names any more."""
+    names = sorted({turn.speaker for turn in turns})
+    connection.execute(_SPEAKERS, {"scope": scope_id, "names": names})
 
 
 def delete_session(connection: Connection, scope_id: int, session_id: int) -> int:

@@ -97,7 +97,7 @@ _IS_RUNNING = and_(_IS_RUN, runs.c.state == RunState.RUNNING)
 _IS_CLAIMED = and_(_IS_RUNNING, runs.c.fence == bindparam("claimed_fence"))
 # A report is JSON already: it writes ids and instants in its own way.
 _REPORT = cast(bindparam("report_json", type_=Text), JSONB)
-# What an erasure is of stands in its run only until then.
+# What an erasure is of, or whose retention was changed, stands in its run only until then.
 _FINISHED: dict[str, Any] = {
     "finished_at": func.now(),
     "answer": null(),

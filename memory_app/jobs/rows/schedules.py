@@ -54,6 +54,22 @@ _PLAN = _NEW.on_conflict_do_update(
     set_={"due_at": _NEW.excluded.due_at},
     where=schedules.c.due_at.is_(None),
 ).inline()
+_SCOPES_OF = text(
+    """
+    SELECT c.id FROM scopes c JOIN agents a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
+    WHERE c.tenant_id = :tenant AND a.name = :agent ORDER BY c.id
+    """
+)
+# A scope that is erased meanwhile is waited for, and then is none any more.
+_MAKE_DUE = text(
+    """
+    WITH held AS MATERIALIZED (
+        SELECT c.tenant_id, c.id FROM scopes c WHERE c.id = ANY(:scopes) ORDER BY c.id FOR KEY SHARE)
+    INSERT INTO schedules (tenant_id, scope_id, job, due_at) SELECT h.tenant_id, h.id, :job, now() FROM held h
+    ON CONFLICT (scope_id, job) DO UPDATE SET due_at = excluded.due_at
+    WHERE schedules.due_at IS NULL OR schedules.due_at > excluded.due_at
+    """
+)
 _HAS_NEWS = text(
     f"""
     SELECT EXISTS (
@@ -127,3 +143,13 @@ def has_news(connection: Connection, scope_id: int, job: str) -> bool:
 def plan(connection: Connection, tenant_id: int, scope_id: int, *, job: str, at: datetime) -> None:
     """Plan the job for ``at``, unless a time is planned already."""
     connection.execute(_PLAN, {"tenant_id": tenant_id, "scope_id": scope_id, "job": job, "due_at": at})
+
+
+def scopes_of(connection: Connection, tenant_id: int, agent: str) -> tuple[int, ...]:
+    """All scopes of an agent in this shard."""
+    return tuple(connection.execute(_SCOPES_OF, {"tenant": tenant_id, "agent": agent}).scalars())
+
+
+def make_due(connection: Connection, scope_ids: Sequence[int], *, job: str) -> None:
+    """Make the job due now in these scopes, whether or not it was planned for later."""
+    connection.execute(_MAKE_DUE, {"scopes": list(scope_ids), "job": job})

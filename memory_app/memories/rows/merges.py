@@ -9,10 +9,11 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Text, and_, bindparam, cast, delete, select, text
+from sqlalchemy import Connection, Text, and_, bindparam, cast, delete, null, select, text, update
 
 from memory_app.db.expressions import among
 from memory_app.db.tables.memories import memories
+from memory_app.db.tables.turns import sessions
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memories import keyword_terms
 from memory_app.memories.rows.memory_rows import MEMORIES, row_of
@@ -78,6 +79,12 @@ _BESIDE = text(
     """
 )
 _REMOVE = delete(memories).where(_OF_IDS)
+# A session repeats the memory that sums it up.
+_DROP_SUMMARIES = (
+    update(sessions)
+    .where(sessions.c.scope_id == bindparam("scope"), among(sessions.c.summary_id, "ids"))
+    .values(summary=null(), summary_id=null())
+)
 
 
 def rows(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> tuple[MemoryRow, ...]:
@@ -109,9 +116,11 @@ def restore(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:
 
 
 def remove(connection: Connection, tenant_id: int, scope_id: int, *, ids: Sequence[UUID]) -> int:
-    """Delete rows for good, with their share in the document frequencies; how many there were."""
+    """Delete rows for good, with their share in the document frequencies, and the summaries of sessions that they were;
+    how many there were."""
     # Counted before the rows go, since their terms go with them.
     count_terms(connection, tenant_id, scope_id, ids=ids, sign=-1)
+    connection.execute(_DROP_SUMMARIES, {"scope": scope_id, "ids": list(ids)})
     return connection.execute(_REMOVE, {"scope": scope_id, "ids": list(ids)}).rowcount
 
 

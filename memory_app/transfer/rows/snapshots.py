@@ -122,7 +122,8 @@ _IMPORTS = {
     "speakers": f"""
         INSERT INTO speakers (tenant_id, scope_id, name)
         SELECT DISTINCT CAST(:tenant AS bigint), CAST(:scope AS bigint), v.given ->> 'speaker' FROM {_ROWS}
-        WHERE v.given ->> 'indexed_at' IS NOT NULL ON CONFLICT DO NOTHING""",
+        WHERE v.given ->> 'indexed_at' IS NOT NULL AND v.given ->> 'words_deleted_at' IS NULL
+        ON CONFLICT DO NOTHING""",
 }
 _STORED = (
     select(memories.c.id)

@@ -20,9 +20,10 @@ from memory_app.turns.rows.stages import STAGE
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """What an idempotency key was used for before."""
+    """What an idempotency key was used for before. ``request_hash`` None: its words are deleted, and nothing is left to
+    compare a retry with."""
 
-    request_hash: bytes
+    request_hash: bytes | None
     ticket: Ticket
 
 
@@ -85,7 +86,7 @@ def known_keys(
             erased.add(bytes(row.erased))
             continue
         ticket = Ticket(row.id, row.seq, Stage(row.stage), duplicate=True)
-        uses[row.idempotency_key] = KnownKey(bytes(row.request_hash), ticket)
+        uses[row.idempotency_key] = KnownKey(bytes(row.request_hash) or None, ticket)
     return uses, frozenset(erased)
 
 

@@ -48,6 +48,7 @@ class PastTurn:
     stage: Stage
     reason: str | None
     place: int | None
+    words_deleted_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ _SESSIONS = text(
 _TURNS = text(
     f"""
     SELECT t.id, t.seq, t.role, t.speaker, left(t.text, {TEXT_CHARS}) AS text, length(t.text) AS chars, t.at,
-           {STAGE} AS stage, coalesce(t.failed_reason, t.reason) AS reason, t.place
+           {STAGE} AS stage, coalesce(t.failed_reason, t.reason) AS reason, t.place, t.words_deleted_at
     FROM turns t
     WHERE t.scope_id = :scope AND t.session_id = :session AND (CAST(:before AS integer) IS NULL OR t.seq < :before)
     ORDER BY t.seq DESC LIMIT :limit

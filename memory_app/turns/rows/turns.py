@@ -115,6 +115,7 @@ def _listed_turn(turn: Turn, row: Row[*tuple[Any, ...]]) -> ListedTurn:
         metadata=row.metadata,
         redacted=row.redacted or {},
         place=turn.place,
+        words_deleted_at=turn.words_deleted_at,
     )
 
 

@@ -197,6 +197,7 @@ def test_the_policy_is_sent_back_as_it_is_shown(runtime: Runtime, tenant: int, v
             "redaction": "mask",
             "redaction_kinds": ["iban", "card"],
             "strict": "true",
+            "retention.turns": "30",
         },
     )
     assert "The policy is saved" in visitor.text
@@ -212,6 +213,7 @@ def test_the_policy_is_sent_back_as_it_is_shown(runtime: Runtime, tenant: int, v
     assert policy.single_valued_relations == ("takes_medicine", "owns")
     assert policy.instructions.as_dict()["entity_types"] == {"medicine": "thing"}
     assert policy.redaction_kinds == ("iban", "card")
+    assert dict(policy.retention) == {"turns": 30}
 
     areas = {
         "single_valued_relations": "takes_medicine\nowns",
@@ -235,6 +237,7 @@ def test_the_policy_is_sent_back_as_it_is_shown(runtime: Runtime, tenant: int, v
         ("entity_types", "medicine", "policy.instructions.entity_types"),
         ("never", "x" * 5_000, "policy.instructions.never[0]"),
         ("redaction_kinds", "shoe size", "policy.redaction_kinds[0]"),
+        ("retention.episode", "0", "policy.retention.episode"),
     ],
 )
 def test_a_policy_that_does_not_fit_names_the_field(

@@ -81,6 +81,7 @@ def test_a_turn_is_answered_with_its_ticket(client: TestClient) -> None:
         "name": "Mira",
         "content": LISBON,
         "at": "2026-01-31T08:00:00Z",
+        "words_deleted_at": None,
         "idempotency_key": None,
         "emotional_tone": None,
         "tools_used": [],

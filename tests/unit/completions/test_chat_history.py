@@ -53,6 +53,17 @@ def test_a_first_message_is_known_only_where_the_session_began_with_it() -> None
     assert known_messages("a", "ab", is_whole=False).count == 0
 
 
+def test_deleted_turns_stand_where_they_stood() -> None:
+    recorded = [None, None, "c", "d"]
+    assert known_messages("abcde", recorded, is_whole=True).count == 4
+    assert known_messages("cde", recorded, is_whole=True).count == 2
+
+
+def test_a_deleted_turn_proves_nothing() -> None:
+    assert known_messages("xc", [None, "c"], is_whole=False).count == 0
+    assert known_messages("ab", [None, None], is_whole=True).count == 0
+
+
 def test_the_latest_of_several_places_is_taken() -> None:
     assert known_messages("xyq", "xyaxyb", is_whole=False).place == 4
 

@@ -35,6 +35,8 @@ DECAY = DecayReport(
     next_purge_at=NOON,
     next_fades_at=None,
     next_lapse_at=None,
+    deleted={"turns": 2},
+    next_deletion_at=NOON,
 )
 
 
@@ -52,6 +54,8 @@ def test_a_report_is_stored_with_ids_and_instants_as_texts() -> None:
         "next_purge_at": "2026-05-01T12:00:00+00:00",
         "next_fades_at": None,
         "next_lapse_at": None,
+        "deleted": {"turns": 2},
+        "next_deletion_at": "2026-05-01T12:00:00+00:00",
     }
 
 
