@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2 --dist loadfile
-# Those whose packages are all in the lock.
+# Those whose packages are all in the lock. tests/acceptance/test_framework_examples.py checks the others.
 TYPED_EXAMPLES := $(addprefix examples/,celery_producer fastapi_chat mcp_agent openai_tools)
 SUITABLE := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(if $(shell $(name) -c '$(SUITABLE)' 2>/dev/null && echo yes),$(name))))

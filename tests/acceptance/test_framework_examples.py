@@ -6,17 +6,19 @@ Needs the package index, from which it takes what each example requires.
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from built_package import build, environment_of
+from built_package import build, environment_of, run
 from example_stage import (
     ANSWER,
     EXAMPLES,
     QUESTION,
     REPLY,
+    ROOT,
     STATEMENT,
     Example,
     ExampleStage,
@@ -140,6 +142,18 @@ def test_an_agent_of_the_framework_remembers_another_session(example: Example) -
             "NotImplementedError filter",
             "NotImplementedError namespaces are agents and users",
         ]
+
+
+def test_the_types_of_the_example_are_those_of_the_framework(example: Example, tmp_path: Path) -> None:
+    # Strict, so that a package which cannot be found is an error and not `Any`.
+    options = (
+        *("--config-file", ROOT / "pyproject.toml"),
+        *("--python-executable", example.program[0]),
+        *("--cache-dir", tmp_path / "cache"),
+    )
+    # In the example's folder, so that the memory is the package that is installed beside the framework.
+    checked = run(sys.executable, "-m", "mypy", *options, "main.py", cwd=example.folder)
+    assert checked.stdout.startswith("Success")
 
 
 def printed(example: Example, code: str) -> list[str]:
