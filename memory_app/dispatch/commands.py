@@ -1,4 +1,4 @@
-"""``sleep`` and ``undo``: a cycle over one agent and user, and taking back what a run did."""
+"""``sleep``, ``synthesize``, ``undo``: jobs over one agent and user at once, and taking back what a run did."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from uuid import UUID
 
 import typer
 
+from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.dispatch.job_table import JOBS
 from memory_app.errors import Permanent
@@ -24,8 +26,8 @@ app = typer.Typer()
 
 @app.command()
 def sleep(
-    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
-    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    agent: Agent = "assistant",
+    user: User = "me",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the report and change nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Without any cool-down.")] = False,
     max_clusters: Annotated[int | None, typer.Option(help="Most clusters merged.")] = None,
@@ -51,14 +53,55 @@ def sleep(
     }
     with connect(data, tenant) as memory:
         scope = Scope(agent, user)
-        enqueued = memory.sleep(scope, **options)
-        # Here, so that the command works without workers; one that was faster is waited for.
-        _perform(memory.runtime, memory.tenant_id, scope, enqueued.id)
-        run = memory.run(enqueued.id, wait_seconds=600)
+        run = _performed(memory, scope, memory.sleep(scope, **options))
     if as_json:
         write_json(run)
     elif run.state is RunState.DONE:
         _show(run, dry_run=dry_run)
+    _check_done(run)
+
+
+@app.command()
+def synthesize(
+    type: Annotated[
+        str,
+        typer.Argument(
+            help="turn: what the latest turns mean. session: what remains of one. deep: what days show together."
+        ),
+    ],
+    session: Annotated[str | None, typer.Option(help="The conversation; not for deep.")] = None,
+    max_memories: Annotated[int | None, typer.Option(help="Most memories looked at, for deep.")] = None,
+    days: Annotated[int | None, typer.Option(help="How far back, for deep.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="For deep: show the report and change nothing.")
+    ] = False,
+    agent: Agent = "assistant",
+    user: User = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a language model make memories of turns, a session or some days. `memory undo RUN` takes it back."""
+    scope = Scope(agent, user, session)
+    with connect(data, tenant) as memory:
+        enqueued = memory.synthesize(scope, type, max_memories=max_memories, days=days, dry_run=dry_run)
+        run = _performed(memory, scope, enqueued)
+    if as_json:
+        write_json(run)
+    elif run.state is RunState.DONE:
+        counts = (f"{name} {value}" for name, value in run.report.items() if isinstance(value, int | str))
+        out.print(f"run {run.id}: {', '.join(counts)}", markup=False, highlight=False)
+    _check_done(run)
+
+
+def _performed(memory: MemoryApp, scope: Scope, enqueued: Run) -> Run:
+    """The run once it has ended. It is done here, so that the commands work without workers."""
+    _perform(memory.runtime, memory.tenant_id, scope, enqueued.id)
+    # A worker may have been faster.
+    return memory.run(enqueued.id, wait_seconds=600)
+
+
+def _check_done(run: Run) -> None:
     if run.state is not RunState.DONE:
         raise Permanent(f"run {run.id} {run.state}: {run.reason or 'it goes on in the background'}")
 

@@ -66,12 +66,18 @@ COMMANDS = {
     "facts": Entry("memories.graph_commands", "List facts that hold now, or held at a time."),
     "entities": Entry("memories.graph_commands", "List people, places and things, most mentioned first."),
     "links": Entry("memories.graph_commands", "List what a memory is linked with."),
+    "link": Entry("memories.graph_commands", "Link two memories; drawn again the link takes the new weight."),
+    "unlink": Entry("memories.graph_commands", "Remove a link; both memories stay."),
     "turns": Entry("turns.session_commands", "Show the latest turns of a session, oldest first."),
     "sessions": Entry(
         "turns.session_commands", "List the sessions of an agent and a user, latest activity first."
     ),
     "agents": Entry("agents.list_commands", "List the agents by name, with how many people each knows."),
     "users": Entry("agents.list_commands", "List the users by name, with the zone in which each speaks."),
+    "user": Entry(
+        "agents.user_commands",
+        "Show a person's names and time zone, or change them; what is not given stays.",
+    ),
     "agent": Entry("agents.commands", "Show an agent's policy and persona, or change single fields of them."),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "estimate": Entry(
@@ -127,6 +133,10 @@ COMMANDS = {
     "sleep": Entry(
         "dispatch.commands",
         "Let what says the same become one, name patterns, link likenesses. `memory undo RUN` takes it back.",
+    ),
+    "synthesize": Entry(
+        "dispatch.commands",
+        "Have a language model make memories of turns, a session or some days. `memory undo RUN` takes it back.",
     ),
     "undo": Entry("dispatch.commands", "Take back everything a run did, or nothing."),
     "export": Entry(
@@ -203,7 +213,6 @@ app = typer.Typer(
     no_args_is_help=True,
     # Typer's own would print local variables, which hold what people said.
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 

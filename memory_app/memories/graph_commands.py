@@ -1,4 +1,4 @@
-"""``links``, ``entities``, ``facts``: what memories are about, and what connects them."""
+"""``links``, ``link``, ``unlink``, ``entities``, ``facts``: what memories are about, and what connects them."""
 
 from __future__ import annotations
 
@@ -38,9 +38,46 @@ def links(
         return
     write_table(
         "links",
-        ("from", "to", "type", "weight", "since"),
-        [(row.source, row.target, row.type, row.weight, row.created_at) for row in rows],
+        ("id", "from", "to", "type", "weight", "since"),
+        [(row.id, row.source, row.target, row.type, row.weight, row.created_at) for row in rows],
     )
+
+
+@app.command()
+def link(
+    source: Annotated[UUID, typer.Argument(help="A memory, as `memory list --ids` names it.")],
+    target: Annotated[UUID, typer.Argument(help="Another of the same agent and user.")],
+    type: Annotated[
+        str, typer.Option("--type", help="related_to, similar_to, causes, part_of, follows or contradicts.")
+    ] = "related_to",
+    weight: Annotated[float, typer.Option(help="How strong, up to 1.")] = 1.0,
+    agent: Agent = "assistant",
+    user: User = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Link two memories; drawn again the link takes the new weight."""
+    with connect(data, tenant) as memory:
+        row = memory.add_link(Scope(agent, user), source, target, type=type, weight=weight)
+    if as_json:
+        write_json(row)
+        return
+    out.print(f"linked: {row.id}", markup=False, highlight=False)
+
+
+@app.command()
+def unlink(
+    link_id: Annotated[str, typer.Argument(help="The link, as `memory links` names it.")],
+    agent: Agent = "assistant",
+    user: User = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+) -> None:
+    """Remove a link; both memories stay."""
+    with connect(data, tenant) as memory:
+        memory.remove_link(Scope(agent, user), link_id)
+    out.print(f"link {link_id} was removed", markup=False, highlight=False)
 
 
 @app.command()

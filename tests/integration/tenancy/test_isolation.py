@@ -547,6 +547,10 @@ WITH_ARGUMENTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("discard",): ("{turn}",),
     ("forget",): ("mira", "--dry-run"),
     ("sleep",): ("--agent", "ada", "--user", "mira"),
+    ("synthesize",): ("deep",),
+    ("user",): ("mira",),
+    ("link",): ("{memory}", "{run}"),
+    ("unlink",): ("{link}",),
 }
 """What the commands get that need more than the name of a tenant."""
 
