@@ -15,7 +15,7 @@ from memory_app.completions.chat_request import ChatRequest
 from memory_app.completions.edits import Former, former_turns
 from memory_app.completions.history import KEY_PREFIX, digest, key_after, known_messages
 from memory_app.completions.memory import ChatPolicy
-from memory_app.errors import NotFound
+from memory_app.errors import Erased, NotFound
 from memory_app.records.records import ListedTurn, NewTurn
 from memory_app.runtime import Runtime
 from memory_app.tenancy.rows.keys import Caller
@@ -113,8 +113,15 @@ def _placed(
 def _record(
     runtime: Runtime, tenant_id: int, chat: ChatRequest, caller: Caller, new: Sequence[NewTurn]
 ) -> None:
-    with replacing(runtime, tenant_id, chat.scope, new, caller=caller):
-        record(runtime, tenant_id, chat.scope, new=new)
+    """Record the turns but for those that were forgotten: clients send them again, and they stay forgotten."""
+    try:
+        with replacing(runtime, tenant_id, chat.scope, new, caller=caller):
+            record(runtime, tenant_id, chat.scope, new=new)
+    except Erased:
+        # Nothing of the call is recorded then, and nobody says which it was: few are, so halves find them soon.
+        middle = len(new) // 2
+        for half in (new[:middle], new[middle:]) if middle else ():
+            _record(runtime, tenant_id, chat, caller, half)
 
 
 def _begin(chat: ChatRequest) -> str:

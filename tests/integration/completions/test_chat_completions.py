@@ -18,6 +18,7 @@ from sqlalchemy import Engine, make_url, text
 
 from memory_app.agents.agents import AgentChange, change_agent
 from memory_app.dispatch import finder
+from memory_app.forget.forget import forget_turn
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
 from memory_app.main.http import create_app
@@ -225,8 +226,25 @@ def test_an_edited_message_is_recorded_behind_what_was_said(door: Door) -> None:
     ]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_turn_that_was_forgotten_stays_so_and_the_chat_is_recorded(door: Door, stream: bool) -> None:
+    history = talked(door, "Hello.", "My sister is Lena.", "And now?", metadata=TALK)
+    scope = Scope("assistant", "mira", "talk")
+    turns = latest_turns(door.runtime, door.tenant, scope, limit=100)
+    forget_turn(door.runtime, door.tenant, turns[2].id)
+    finder.drain(door.runtime)
+    # The client knows nothing of it, and sends it with each call.
+    door.stub.follow(Rule(answer="Noted."))
+    for words in ("Good night.", "Good morning."):
+        history.append(user(words))
+        history.append(assistant(complete(door.client(), history, stream=stream, metadata=TALK)))
+    kept = [turn.text for turn in turns if turn.id != turns[2].id]
+    assert shown(door) == [*kept, "Good night.", "Noted.", "Good morning.", "Noted."]
+
+
 # --- whole histories ------------------------------------------------------------------------------------------
 
+TALK = {"session": "talk"}
 WHOLE = {"session": "talk", "history": "whole"}
 
 
