@@ -33,6 +33,12 @@ EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 SECRET_LENGTH = 32
 """Least characters of a secret: 128 random bits in hexadecimal digits."""
 
+PREFIX = "MEMORY_"
+"""Of every variable that is a setting."""
+
+ENV_FILE = ".env"
+"""Read in the current folder, below the environment."""
+
 
 class _Section(BaseModel):
     # A name that is not known is a mistake in a setting, which would go on with its default otherwise.
@@ -643,7 +649,7 @@ class Settings(BaseSettings):
 
     # A .env file also holds variables of other programs, such as those of a compose file.
     model_config = SettingsConfigDict(
-        env_prefix="MEMORY_", env_nested_delimiter="__", env_file=".env", extra="ignore", frozen=True
+        env_prefix=PREFIX, env_nested_delimiter="__", env_file=ENV_FILE, extra="ignore", frozen=True
     )
 
     data_folder: Path = Field(Path(".memory"), description="Where the embedded servers keep their data.")
@@ -714,5 +720,5 @@ def wrong_setting(error: ValidationError) -> str:
     """Which setting is wrong, by the name of its environment variable, and how; never its value."""
     # Without its input, which may be a password.
     first = error.errors()[0]
-    name = "MEMORY_" + "__".join(str(part) for part in first["loc"]).upper()
+    name = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
     return f"setting {name}: {first['msg']}"

@@ -5,6 +5,7 @@ Each check stands alone, so that one broken part does not hide the others. Nothi
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -36,6 +37,7 @@ from memory_app.ops import (
     redaction_check,
     redis_checks,
     retention_check,
+    settings_check,
     shard_checks,
     time_outs,
     webhook_checks,
@@ -44,7 +46,7 @@ from memory_app.ops.check import Check, State, clock, fail, failure, ok, version
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
 from memory_app.runtime import app_engine, embedder_of
-from memory_app.settings import Settings
+from memory_app.settings import ENV_FILE, Settings
 from memory_app.tenancy import schema
 
 VECTOR_VERSION = (0, 8)
@@ -58,6 +60,7 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
     try:
         is_reachable, checks = _database(settings, engine)
         checks += [
+            settings_check.look(os.environ, Path(ENV_FILE)),
             time_outs.check(settings),
             *redis_checks.look(settings),
             *_processes(settings),
