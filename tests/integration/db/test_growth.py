@@ -21,6 +21,7 @@ from memory_app.db.db import transaction
 from memory_app.db.meter import Cost, Meter
 from memory_app.dispatch import finder, periodic, upkeep
 from memory_app.dispatch.job_table import JOBS
+from memory_app.forget.rows import retention
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import health, runs, schedules
 from memory_app.memories.entity_names import KnownEntity
@@ -582,6 +583,29 @@ def test_a_search_does_not_come_by_turns_that_lapsed(
     recall(runtime, tenant, scope, query=RecallQuery("Which dog?"))
     spent = cost(meter, lambda: recall(runtime, tenant, scope, query=RecallQuery("Which dog did I walk?")))
     assert spent.rows <= FEW
+
+
+def test_a_look_for_old_turns_reads_none_whose_words_are_gone(
+    runtime: Runtime, crowd: Crowd, meter: Meter, tenant: int, owner: Engine
+) -> None:
+    crowd.scopes(1)
+    crowd.sessions(turns=1_200, extracted=True, age=MONTHS)
+    crowd.turns(1_200, indexed=True, age=MONTHS)
+    crowd.count_terms()
+    policy = '{"retention": {"turns": 30}, "extraction": "off"}'
+    change(owner, "UPDATE agents SET policy = policy || CAST(:policy AS jsonb)", policy=policy)
+    run = decay.ask(runtime, tenant, Scope(AGENT, "crowd 1"))
+    assert perform(runtime, tenant, run.id)["deleted"] == {"turns": 1_200}
+    crowd.settle()
+    (scope_id,) = column(owner, "SELECT DISTINCT scope_id FROM turns")
+    month = timedelta(days=30)
+
+    def look() -> None:
+        with transaction(runtime.engine, tenant) as connection:
+            assert not retention.delete_words(connection, scope_id, age=month, extracting=False, limit=200)
+            assert retention.next_turn(connection, scope_id, age=month) is None
+
+    assert cost(meter, look).rows <= FEW
 
 
 def test_a_recall_reads_no_grants_of_other_people(
