@@ -225,7 +225,10 @@ def _earlier_uses(
             continue
         keys[key] = key
         for digest in made.possible(tenant_id, KEY, key_name(scope.user, key)):
-            keys[hidden_key(digest)] = key
+            hidden = hidden_key(digest)
+            keys[hidden] = key
+            # Under this it was erased, where that came after its words were deleted: the hash went with them.
+            digests += made.possible(tenant_id, TURN, sent_name(scope.user, hidden, b""))
         for request_digest in item.digests:
             digests += made.possible(tenant_id, TURN, sent_name(scope.user, key, request_digest))
     if not keys:

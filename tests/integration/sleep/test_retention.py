@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from memory_app.app import MemoryApp
 from memory_app.db.meter import Meter
 from memory_app.dispatch import finder, periodic
 from memory_app.dispatch.job_table import JOBS
-from memory_app.errors import Conflict, InvalidInput
+from memory_app.errors import Conflict, Erased, InvalidInput
 from memory_app.jobs import jobs
 from memory_app.jobs.rows.runs import Run
 from memory_app.memories import lookup
@@ -207,6 +208,29 @@ def test_a_retry_of_a_deleted_turn_gets_its_first_ticket(app: MemoryApp, owner: 
 
     assert (ticket.id, ticket.duplicate) == (turn, True)
     assert len(rows(owner, "SELECT FROM turns")) == 1
+
+
+@pytest.mark.parametrize("of", ["turn", "session", "user", "agent"])
+def test_a_retry_does_not_bring_back_what_was_erased_after_its_words(
+    app: MemoryApp, owner: Engine, of: str
+) -> None:
+    (turn,) = tell(app, f"The {CANARY} came in May.", idempotency_key="once")
+    limit(app, turns=7)
+    age(owner, 8)
+    decayed(app)
+    erase: dict[str, Callable[[], Run]] = {
+        "turn": lambda: app.forget_turn(turn),
+        "session": lambda: app.forget_session(CHAT),
+        "user": lambda: app.forget("bob"),
+        "agent": lambda: app.forget_agent("ada"),
+    }
+    erase[of]()
+    finder.drain(app.runtime)
+
+    with pytest.raises(Erased):
+        tell(app, f"The {CANARY} came in May.", idempotency_key="once")
+
+    assert rows(owner, "SELECT FROM turns") == []
 
 
 @pytest.mark.parametrize("stage", ["indexed_at", "extracted_at"])
