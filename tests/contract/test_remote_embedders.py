@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-import structlog.testing
+from log_lines import logged
 from onnx import TensorProto, numpy_helper
 from onnx import helper as graph
 from pydantic import SecretStr
@@ -39,7 +39,7 @@ from memory_app.errors import (
     RateLimited,
 )
 from memory_app.hot import Hot, breaker, limits
-from memory_app.providers.embedders import Embedder, Options, Pooling, embed_queries, make_embedder
+from memory_app.providers.embedders import Embedder, Options, Pooling, embed_queries, factory, make_embedder
 from memory_app.providers.embedders.remote import PIECE_BYTES
 from memory_app.providers.provider import Gate, Timeouts
 from memory_app.testing import Mode, Rule, StubProvider
@@ -272,7 +272,7 @@ def test_a_server_that_is_not_there_yet_does_not_keep_us_from_starting(
     make: Made, stub: StubProvider
 ) -> None:
     stub.follow(Rule(Mode.SERVER_ERROR, times=1))
-    with structlog.testing.capture_logs() as logs:
+    with logged(factory) as logs:
         embedder = make("openai")
     assert [line["event"] for line in logs] == ["embedder_not_ready"]
     assert embedder.embed(["tea"]).shape == (1, 64)

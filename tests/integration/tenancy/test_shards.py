@@ -12,9 +12,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from log_lines import logged
 from queries import rows
 from sqlalchemy import Connection, Engine, text
-from structlog.testing import capture_logs
 
 from memory_app import MemoryApp
 from memory_app.agents.agents import AgentChange, change_agent
@@ -509,7 +509,7 @@ def test_a_missing_shard_stops_its_own_users_only(
     assert parts["database"].reason is None
     assert parts["shards"].is_ok and "shard 2 is missing" in str(parts["shards"].reason)
     assert {check.name: check.state for check in diagnose(sharded)}["shards"] == "fail"
-    with capture_logs() as logs:
+    with logged(directory) as logs:
         for _ in range(3):
             finder.drain(runtime)
     assert [entry["event"] for entry in logs].count("shard_left_out") <= 1, "said once, not at every look"

@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 from fastapi.testclient import TestClient
-from structlog.testing import capture_logs
+from log_lines import logged
 
 from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
+from memory_app.web import observe
 
 SCOPE = "/v1/agents/ada/users/mira"
 
@@ -21,7 +22,7 @@ def client(runtime: Runtime, api_key: str) -> TestClient:
 
 
 def line_of(client: TestClient, body: dict[str, Any]) -> dict[str, Any]:
-    with capture_logs() as logs:
+    with logged(observe) as logs:
         client.post(f"{SCOPE}/recall", json=body)
     (line,) = [entry for entry in logs if entry["event"] == "request"]
     return dict(line)
@@ -45,7 +46,7 @@ def test_input_that_is_wrong_is_named(client: TestClient) -> None:
 
 def test_what_was_not_found_is_named_by_its_kind_alone(client: TestClient) -> None:
     number = uuid4()
-    with capture_logs() as logs:
+    with logged(observe) as logs:
         client.get(f"/v1/runs/{number}")
     (line,) = [entry for entry in logs if entry["event"] == "request"]
 
