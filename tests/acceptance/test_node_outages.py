@@ -139,9 +139,7 @@ def assistant(text: str) -> Json:
 
 
 @STREAMS
-def test_node_is_told_that_the_model_is_away_and_memory_keeps_what_was_said(
-    chats: Chats, stream: bool
-) -> None:
+def test_node_is_told_that_the_model_is_away_and_memory_keeps_all(chats: Chats, stream: bool) -> None:
     session = f"away-{stream}"
     said = [user("I moved to Lisbon.")]
     chats.stage.stub.stop()
