@@ -18,7 +18,8 @@ from memory_app.completions.chat_request import ChatRequest
 from memory_app.completions.events import json_of
 from memory_app.completions.memory import ChatPolicy, policy_of, redacted, window_of
 from memory_app.completions.model_server import ModelServer
-from memory_app.completions.record import Place, record_messages, record_reply
+from memory_app.completions.placing import Place
+from memory_app.completions.record import record_messages, record_reply
 from memory_app.errors import MemoryAppError, StoreUnavailable
 from memory_app.log_redaction import kinds, places
 from memory_app.providers.provider.wire import Answering

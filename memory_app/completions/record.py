@@ -7,14 +7,13 @@ clients send the whole conversation each time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any
 
 from memory_app.completions.chat_request import ChatRequest
 from memory_app.completions.edits import Former, former_turns
-from memory_app.completions.history import KEY_PREFIX, digest, key_after, known_messages
+from memory_app.completions.history import known_messages
 from memory_app.completions.memory import ChatPolicy
+from memory_app.completions.placing import Place, placed, said_by, stands_for
 from memory_app.errors import Erased, NotFound
 from memory_app.records.records import ListedTurn, NewTurn
 from memory_app.runtime import Runtime
@@ -34,20 +33,6 @@ BATCH = 50
 """Messages recorded in one call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the next turn belongs: behind what ``previous`` stands for, as `key_after` takes it.
-
-    ``former`` is the turn that stands there until now and gives way to it.
-    """
-
-    previous: str
-    former: ListedTurn | None = None
-
-    def without_former(self) -> Place:
-        return replace(self, former=None)
-
-
 def record_messages(
     runtime: Runtime, tenant_id: int, *, chat: ChatRequest, policy: ChatPolicy, caller: Caller
 ) -> Place:
@@ -55,21 +40,21 @@ def record_messages(
 
     Raises what `record` raises; a part of the messages may be recorded then.
     """
-    sent = [_digest(turn, policy) for turn in chat.turns]
+    sent = [said_by(turn, policy.rules) for turn in chat.turns]
     recorded = _recorded(runtime, tenant_id, chat)
     has_first = not recorded or (recorded[0].place or recorded[0].seq) == 1
     # What a turn said whose words were deleted is known by its place alone.
-    said = [_digest(turn, policy) if turn.words_deleted_at is None else None for turn in recorded]
+    said = [said_by(turn, policy.rules) if turn.words_deleted_at is None else None for turn in recorded]
     known = known_messages(sent, said, is_whole=has_first)
-    begin = _begin(chat) if known.place is None else _key_of(recorded[known.place])
+    begin = _begin(chat) if known.place is None else stands_for(recorded[known.place])
     rest = chat.turns[known.count :]
     former = Former()
     if chat.is_whole and has_first and "erase" in caller.rights:
         former = former_turns(chat.turns, recorded, known)
-    new, place = _placed(rest, begin, former, policy)
+    new, place = placed(rest, begin, former, policy.rules)
     if sum(turn.replaces is not None for turn in new) > REPLACED_LIMIT:
         # No edit, but another conversation. It is recorded behind, as where nothing is said of the history.
-        new, place = _placed(rest, begin, Former(), policy)
+        new, place = placed(rest, begin, Former(), policy.rules)
     for start in range(0, len(new), BATCH):
         _record(runtime, tenant_id, chat, caller, new[start : start + BATCH])
     return place
@@ -87,27 +72,8 @@ def record_reply(
 ) -> None:
     """Record what the model said at its place. Raises what `record` raises, and `InvalidInput`."""
     former = () if place.former is None else (place.former,)
-    new, _ = _placed((parse_message(reply),), place.previous, Former(former), policy)
+    new, _ = placed((parse_message(reply),), place.previous, Former(former), policy.rules)
     _record(runtime, tenant_id, chat, caller, new)
-
-
-def _placed(
-    turns: Sequence[NewTurn], previous: str, former: Former, policy: ChatPolicy
-) -> tuple[list[NewTurn], Place]:
-    """The turns that are to be recorded behind ``previous``, and the place behind the last of ``turns``."""
-    new = []
-    for turn, old in zip_longest(turns, former.turns):
-        own = _digest(turn, policy)
-        if old is None:
-            previous = key_after(previous, own)
-            new.append(replace(turn, idempotency_key=previous))
-        elif _digest(old, policy) == own:
-            previous = _key_of(old)
-        else:
-            # With what it replaces in the key: a message may be edited back into what it was before.
-            previous = key_after(f"{previous}\0{old.id}", own)
-            new.append(replace(turn, idempotency_key=previous, replaces=old.id))
-    return new, Place(previous, former.reply)
 
 
 def _record(
@@ -129,12 +95,6 @@ def _begin(chat: ChatRequest) -> str:
     return f"{chat.scope.agent}\0{chat.scope.session}"
 
 
-def _key_of(turn: ListedTurn) -> str:
-    """What stands for a turn in the keys of those behind it: its own, or its id where another door recorded it."""
-    key = turn.idempotency_key
-    return key if key is not None and key.startswith(KEY_PREFIX) else str(turn.id)
-
-
 def _recorded(runtime: Runtime, tenant_id: int, chat: ChatRequest) -> tuple[ListedTurn, ...]:
     # An edit near the beginning of a long conversation sends few messages.
     limit = LOOKED_THROUGH if chat.is_whole else min(len(chat.turns) + SPARE_TURNS, LOOKED_THROUGH)
@@ -142,7 +102,3 @@ def _recorded(runtime: Runtime, tenant_id: int, chat: ChatRequest) -> tuple[List
         return latest_turns(runtime, tenant_id, chat.scope, limit=limit, of_one_moment=chat.is_whole)
     except NotFound:
         return ()
-
-
-def _digest(turn: NewTurn | ListedTurn, policy: ChatPolicy) -> str:
-    return digest(turn.role, turn.text, turn.tools_used, policy.rules)
