@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
+from memory_app.ops.retention_check import limits_text, overdue_text
+
 _UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 
 
@@ -74,4 +76,6 @@ FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "plural": plural,
     "excerpt": excerpt,
     "capitalize_first": capitalize_first,
+    "limits": limits_text,
+    "overdue": overdue_text,
 }

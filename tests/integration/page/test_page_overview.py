@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from page_visitor import Visitor
 from sqlalchemy import Engine, text
 
+from memory_app.app import MemoryApp
 from memory_app.db.db import transaction
 from memory_app.main.http import create_app
 from memory_app.records.records import NewTurn, Role
@@ -70,6 +71,22 @@ def test_names_and_reasons_are_text_and_lead_to_the_person(visitor: Visitor, bro
     assert SCRIPT in visitor.text and SCRIPT not in visitor.html
     assert "chat & <b>more</b>" in visitor.text and "<b>more" not in visitor.html
     assert 'href="/ui/agents/ada%2F1/users/%3Cscript%3Ealert%28%27gone%27%29%3C%2Fscript%3E"' in visitor.html
+
+
+def test_which_agents_keep_what_for_how_long_is_said(
+    visitor: Visitor, runtime: Runtime, tenant: int, owner: Engine
+) -> None:
+    record(runtime, tenant, Scope("ada", "mira", "chat"), new=[NewTurn(Role.USER, "I live in Porto.")])
+    app = MemoryApp(runtime, tenant)
+    app.change_agent("ada", policy={"retention": {"turns": 30, "episode": 365}})
+    app.change_agent("bo", policy={"retention": {"query": 90}})
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE turns SET accepted_at = now() - interval '60 days'"))
+
+    shown = visitor.get("/overview/days").text
+
+    assert "</a> keeps turns 30 days, episode 365 days" in shown and "</a> keeps query 90 days" in shown
+    assert shown.count("1 turns are past their limit") == 1
 
 
 def test_what_is_stored_and_what_it_cost_is_counted(visitor: Visitor, broken: UUID) -> None:
