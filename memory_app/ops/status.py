@@ -47,9 +47,8 @@ class Activity:
 @dataclass(frozen=True, slots=True)
 class Status:
     """``workers`` maps a worker to its queues, ``parts`` a kind of part to its signs of life. They and ``dropped`` are
-    None while Redis is away. ``left_out`` says which
-    shards are not counted, and why. ``due`` is the oldest work of each kind; ``webhooks`` counts all tenants',
-    ``locks`` all sessions of the database."""
+    None while Redis is away. ``left_out`` says which shards are not counted, and why. ``due`` is the oldest work of
+    each kind; ``webhooks`` counts all tenants', ``locks`` all sessions of the database."""
 
     left_out: tuple[str, ...]
     pipeline: PipelineState

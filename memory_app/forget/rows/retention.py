@@ -130,7 +130,8 @@ def drop_notes(connection: Connection, scope_id: int, turn_ids: Sequence[UUID]) 
 
 def next_turn(connection: Connection, scope_id: int, *, age: timedelta) -> datetime | None:
     """When the next turn is as old as that; in the past where one is whose work is not done."""
-    return connection.execute(_NEXT_TURN, {"scope": scope_id, "age": age}).scalar_one()  # type: ignore[no-any-return]
+    at: datetime | None = connection.execute(_NEXT_TURN, {"scope": scope_id, "age": age}).scalar_one()
+    return at
 
 
 def old_memories(connection: Connection, scope_id: int, *, days: Mapping[str, int]) -> tuple[UUID, ...]:
@@ -156,7 +157,8 @@ def next_memory(connection: Connection, scope_id: int, *, days: Mapping[str, int
     """When the next memory is as old as the limit of its kind."""
     if not days:
         return None
-    return connection.execute(_NEXT_MEMORY, {"scope": scope_id, **_limits(days)}).scalar_one()  # type: ignore[no-any-return]
+    at: datetime | None = connection.execute(_NEXT_MEMORY, {"scope": scope_id, **_limits(days)}).scalar_one()
+    return at
 
 
 def drop_images(connection: Connection, scope_id: int, ids: Sequence[UUID]) -> None:

@@ -48,8 +48,9 @@ def lock(runtime: Runtime, tenant: int, scope_id: int, *, limit: Callable[[Conne
 
 
 @contextmanager
-def waiting(runtime: Runtime, tenant: int, scope_id: int) -> Iterator[None]:
-    """Somebody waits for the scope meanwhile, for at least as long as `lock_check` takes for long."""
+def waiting(runtime: Runtime, tenant: int, scope_id: int, *, holder: Connection) -> Iterator[None]:
+    """Somebody waits for the scope meanwhile, for at least as long as `lock_check` takes for long; at the end the
+    ``holder`` lets go."""
 
     def wait() -> None:
         lock(runtime, tenant, scope_id, limit=lambda connection: limit_waits(connection, milliseconds=0))
@@ -64,6 +65,7 @@ def waiting(runtime: Runtime, tenant: int, scope_id: int) -> Iterator[None]:
         assert time.monotonic() < deadline, "nobody waits"
         time.sleep(0.05)
     yield
+    holder.rollback()
     thread.join(PATIENCE_SECONDS)
     assert not thread.is_alive()
 
@@ -166,7 +168,7 @@ def test_doctor_names_the_session_that_is_waited_for(
     runtime: Runtime, tenant: int, scope_id: int, blocker: Connection
 ) -> None:
     pid = blocker.execute(text("SELECT pg_backend_pid()")).scalar_one()
-    with waiting(runtime, tenant, scope_id):
+    with waiting(runtime, tenant, scope_id, holder=blocker):
         check, _ = lock_check.look(runtime.engine, None)
         report = status(runtime.settings, tenant="acme")
         shown = {
@@ -175,7 +177,6 @@ def test_doctor_names_the_session_that_is_waited_for(
             for sample in family.samples
             if sample.name.startswith("memory_lock_waiting")
         }
-        blocker.rollback()
 
     assert check.state is State.WARN
     assert f"pid {pid} (role " in check.found and "lunch" in check.found
@@ -202,7 +203,7 @@ def test_of_a_session_of_its_own_role_its_state_is_told(runtime: Runtime, tenant
     with transaction(runtime.engine, tenant) as holder:
         names.lock_scope(holder, tenant, scope_id)
         with (
-            waiting_behind(runtime, tenant, scope_id, holder),
+            waiting(runtime, tenant, scope_id, holder=holder),
             transaction(runtime.engine, None) as connection,
         ):
             (blocker,) = lock_waits.blockers(connection, limit=3)
@@ -210,11 +211,3 @@ def test_of_a_session_of_its_own_role_its_state_is_told(runtime: Runtime, tenant
     assert blocker.state == "idle in transaction"
     assert blocker.open_seconds is not None and blocker.open_seconds >= blocker.longest_seconds > 0
     assert "idle in transaction for" in lock_check.describe(blocker)
-
-
-@contextmanager
-def waiting_behind(runtime: Runtime, tenant: int, scope_id: int, holder: Connection) -> Iterator[None]:
-    """`waiting`, whose end lets the holder go."""
-    with waiting(runtime, tenant, scope_id):
-        yield
-        holder.rollback()
