@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -24,6 +25,7 @@ class StubProcess:
         self._running: subprocess.Popen[str] | None = None
         self.address = self._launch(0)
         self.base_url = f"{self.address}/v1"
+        self._kept_port = _keep_port(self.address)
         if rules:
             self.follow(*rules)
 
@@ -69,13 +71,19 @@ class StubProcess:
 
     def close(self) -> None:
         self.stop()
+        self._kept_port.close()
 
     def _launch(self, port: int) -> str:
-        command = [sys.executable, "-m", "memory_app.testing.stub", "--port", str(port)]
-        self._running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._running.stdout is not None
+        command = [sys.executable, "-m", "memory_app.testing.stub", "--port", str(port), "--share-port"]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert running.stdout is not None
         # It writes its address once it listens, so that this line is waited for and no time.
-        return self._running.stdout.readline().strip()
+        address = running.stdout.readline().strip()
+        if not address:
+            running.stdout.close()
+            raise RuntimeError(f"the stub provider ended with status {running.wait()} instead of listening")
+        self._running = running
+        return address
 
     def _call(self, path: str, body: Json | None = None) -> Json:
         # urllib makes it a POST where there is a body.
@@ -84,3 +92,15 @@ class StubProcess:
         with urllib.request.urlopen(request, timeout=CALL_SECONDS) as response:
             answer: Json = json.load(response)
             return answer
+
+
+def _keep_port(address: str) -> socket.socket:
+    """Keep the port of ``address`` while nobody listens there: a socket that is bound refuses connections.
+
+    Else the port is free while the provider is away, and any connection of this machine may take it as its own end.
+    """
+    place = urlsplit(address)
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    kept.bind((place.hostname, place.port))
+    return kept

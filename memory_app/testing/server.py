@@ -83,16 +83,26 @@ class Stats:
 class StubProvider:
     """The server, running in threads of this process from construction until `close`.
 
-    ``address`` is its root; the base URL of the OpenAI API is `base_url`. Port 0 takes a free one.
+    ``address`` is its root; the base URL of the OpenAI API is `base_url`. Port 0 takes a free one. With
+    ``share_port`` another socket of the same user may be bound to the port (SO_REUSEPORT), to keep it.
     """
 
-    def __init__(self, *rules: Rule, port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, *rules: Rule, port: int = 0, host: str = "127.0.0.1", share_port: bool = False
+    ) -> None:
         self.script = Script(list(rules))
         self.stopping = Event()
         self._requests: deque[StubRequest] = deque(maxlen=KEPT_REQUESTS)
         self._stats = Stats()
         self._lock = Lock()
-        self._server = _Server((host, port), _Exchange)
+        self._server = _Server((host, port), _Exchange, bind_and_activate=False)
+        self._server.allow_reuse_port = share_port
+        try:
+            self._server.server_bind()
+            self._server.server_activate()
+        except BaseException:
+            self._server.server_close()
+            raise
         self._server.stub = self
         self.address = f"http://{host}:{self._server.server_port}"
         self.base_url = f"{self.address}/v1"

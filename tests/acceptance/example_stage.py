@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from documentation import ROOT
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 from provider_stage import TEMPLATE, ProviderStage, staged
 
 from memory_app import MemoryApp

@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 from parts import Process, call, run, started
 from redis_servers import DebianRedis
 

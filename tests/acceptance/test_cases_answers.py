@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from own_servers import free_port
+from free_ports import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, Started, claims, fact, staged, wait_until
 from sqlalchemy import Connection, Engine, event, text
 

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from own_servers import free_port
+from free_ports import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, answers, claims, fact, staged, wait_until
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool

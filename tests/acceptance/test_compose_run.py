@@ -21,7 +21,8 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
-from own_servers import HOST, PostgresServer, clean_environment, free_port, open_folder, wait_until
+from free_ports import free_port
+from own_servers import HOST, PostgresServer, clean_environment, open_folder, wait_until
 from parts import STOP_SECONDS, call
 
 from memory_app.local.embedded import valkey

@@ -29,7 +29,8 @@ from example_stage import (
     recalls_bruno,
     running,
 )
-from own_servers import free_port, open_folder, wait_until
+from free_ports import free_port
+from own_servers import open_folder, wait_until
 from provider_stage import QUICK
 
 from memory_app import MemoryApp, Scope

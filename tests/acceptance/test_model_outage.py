@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 from model_workers import PROCESSES, disordered, worker
-from own_servers import free_port
 from provider_stage import TEMPLATE, ProviderStage, Started, staged, wait_until
 from sqlalchemy import text
 

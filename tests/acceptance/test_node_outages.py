@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 from example_stage import is_served
+from free_ports import free_port
 from node_programs import require_node, run, with_packages
-from own_servers import free_port, wait_until
+from own_servers import wait_until
 from provider_stage import TEMPLATE, ProviderStage, staged
 from psycopg import sql
 from tcp_proxy import Proxy, postgres_address, postgres_through, proxied

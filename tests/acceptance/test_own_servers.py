@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from documentation import block_run_by, command_lines
+from free_ports import free_port
 from own_servers import (
     HOST,
     PostgresServer,
     ValkeyServer,
     clean_environment,
-    free_port,
     open_folder,
     postgres_server,
     valkey_server,

@@ -15,7 +15,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 
 import pytest
-from own_servers import HOST, free_port, open_folder, wait_until
+from free_ports import free_port
+from own_servers import HOST, open_folder, wait_until
 from parts import started
 from redis_servers import make_authority
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from fleet import COMMANDS, Fleet
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 from parts import call, run, started
 from redis_servers import DebianRedis, make_authority, redis_server, redis_with_users
 

@@ -20,13 +20,13 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from own_servers import (
     HOST,
     STOP_SECONDS,
     PostgresServer,
     ValkeyServer,
     clean_environment,
-    free_port,
     open_folder,
     postgres_server,
     valkey_server,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from own_servers import free_port
+from free_ports import free_port
 from provider_stage import STUB_EMBEDDER, TEMPLATE, ProviderStage, staged, wait_until
 from trace_receiver import Receiver, Span, receiving
 

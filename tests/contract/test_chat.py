@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import BaseModel, SecretStr
@@ -583,9 +585,21 @@ def test_a_provider_can_be_off_and_come_back_at_the_same_address() -> None:
         stub.stop()
         with pytest.raises(ProviderUnavailable):
             chat.complete(ASKED, Cities)
+        # Nobody takes its port meanwhile.
+        with socket.socket() as another, pytest.raises(OSError, match="in use"):
+            another.bind(("127.0.0.1", urlsplit(stub.address).port))
         stub.start()
         stub.follow(Rule(answer=GOOD))
         assert chat.complete(ASKED, Cities).calls == 1
+
+
+def test_a_provider_that_cannot_listen_says_so() -> None:
+    with StubProcess() as stub:
+        stub.stop()
+        with socket.create_server(("127.0.0.1", 0)) as another:
+            stub.address = f"http://127.0.0.1:{another.getsockname()[1]}"
+            with pytest.raises(RuntimeError, match="instead of listening"):
+                stub.start()
 
 
 @pytest.mark.parametrize("told", [{"mode": "sulk"}, {"colour": "red"}, [], {"rules": 3}])

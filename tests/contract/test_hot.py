@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 
 import prometheus_client
 import pytest
+from free_ports import free_port
 from hot_reads import cached_context, newest_turns, noted_expression
 from redis import Redis
 from redis.connection import Connection as RedisConnection
@@ -577,10 +578,7 @@ def test_providers_have_circuits_of_their_own(hot: Hot) -> None:
 @pytest.fixture
 def dead() -> Iterator[Hot]:
     """Hot memory at a port where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    hot = connect(read(f"redis://127.0.0.1:{port}/0"), timeout_seconds=0.2)
+    hot = connect(read(f"redis://127.0.0.1:{free_port()}/0"), timeout_seconds=0.2)
     yield hot
     hot.close()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from own_servers import free_port
+from free_ports import free_port
 from redis import Redis
 from redis_servers import DebianRedis, make_authority, redis_server, redis_with_users
 

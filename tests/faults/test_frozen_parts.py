@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import psutil
 import pytest
-from harness.api import call, free_port, is_live
+from free_ports import free_port
+from harness.api import call, is_live
 from harness.fleet import Member
 from harness.stage import Stage
 from harness.waiting import wait_until

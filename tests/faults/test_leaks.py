@@ -20,8 +20,9 @@ from uuid import uuid4
 
 import pytest
 from celery import Celery
+from free_ports import free_port
 from harness import oracle
-from harness.api import ask, free_port, is_live
+from harness.api import ask, is_live
 from harness.doors import Doors, Request
 from harness.fleet import is_ready
 from harness.model import ASK_SOON

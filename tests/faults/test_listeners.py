@@ -16,8 +16,9 @@ from threading import Event, Lock, Thread
 
 import httpx2
 import pytest
+from free_ports import free_port
 from harness import load, oracle
-from harness.api import free_port, is_live
+from harness.api import is_live
 from harness.fleet import Fleet, is_ready
 from harness.ledger import Ledger
 from harness.waiting import wait_for_more, wait_until

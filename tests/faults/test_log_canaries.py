@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from celery import Celery
 from celery.events.event import get_exchange
-from harness.api import free_port
+from free_ports import free_port
 from harness.canary import CANARY, KINDS, MAIN_FALLS
 from harness.fleet import ROOT, Fleet, Member, is_ready
 from harness.waiting import wait_until

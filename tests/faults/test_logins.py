@@ -12,7 +12,8 @@ from pathlib import Path
 from threading import Lock
 
 import pytest
-from harness.api import call, free_port, is_live
+from free_ports import free_port
+from harness.api import call, is_live
 from harness.fleet import ROOT
 from harness.load import Receipt
 from harness.stage import Stage, seen_through

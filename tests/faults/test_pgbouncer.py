@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import pytest
-from harness.api import call, free_port, is_live, over_http
+from free_ports import free_port
+from harness.api import call, is_live, over_http
 from harness.load import Receipt
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until

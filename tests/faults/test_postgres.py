@@ -11,8 +11,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from free_ports import free_port
 from harness import oracle
-from harness.api import call, free_port, is_live, over_http
+from harness.api import call, is_live, over_http
 from harness.disk import filled, small_disk
 from harness.stage import Stage, own_database, seen_through
 from harness.waiting import wait_until

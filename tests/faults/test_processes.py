@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 
 import pytest
+from free_ports import free_port
 from harness import oracle
-from harness.api import free_port, is_live, over_http
+from harness.api import is_live, over_http
 from harness.fleet import Member, kept_running
 from harness.stage import Stage
 from harness.waiting import wait_until

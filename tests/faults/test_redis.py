@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 from harness import oracle
-from harness.api import free_port
 from harness.fleet import WORKER, kept_running
 from harness.redis_server import RedisServer, redis_server, sentinel_of
 from harness.stage import Stage, seen_through

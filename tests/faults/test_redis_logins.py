@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from harness.api import free_port
+from free_ports import free_port
 from harness.fleet import Member
 from harness.redis_server import RedisServer, redis_server
 from harness.stage import Stage, seen_through
 from harness.waiting import wait_until
-from own_servers import free_port as free_tls_port
 from own_servers import open_folder
 from redis_servers import DebianRedis, make_authority
 
@@ -114,7 +113,7 @@ def test_F38_the_redis_user_changes(stage: Stage, server: RedisServer, change: s
 def test_F38_the_certificate_of_redis_is_replaced(stage: Stage) -> None:
     with open_folder("memory-tls-") as folder:
         good, other = make_authority(folder / "good"), make_authority(folder / "other")
-        server = DebianRedis(folder / "redis", free_tls_port(), authority=good)
+        server = DebianRedis(folder / "redis", free_port(), authority=good)
         server.start()
         try:
             url = f"{server.url()}?ssl_ca_certs={good.file}"

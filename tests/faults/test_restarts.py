@@ -11,8 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from free_ports import free_port
 from harness import load
-from harness.api import free_port, is_live, over_http, takes_turns, turns_of
+from harness.api import is_live, over_http, takes_turns, turns_of
 from harness.fleet import Member
 from harness.raw import Raw, head
 from harness.stage import Stage, seen_through

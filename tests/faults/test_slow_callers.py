@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from harness.api import call, free_port, is_live
+from free_ports import free_port
+from harness.api import call, is_live
 from harness.fleet import Fleet, Member
 from harness.raw import Raw, connections, dripping, head, request
 from harness.waiting import wait_until

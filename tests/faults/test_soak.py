@@ -11,8 +11,9 @@ from threading import Event
 
 import psutil
 import pytest
+from free_ports import free_port
 from harness import oracle
-from harness.api import free_port, is_live, over_http
+from harness.api import is_live, over_http
 from harness.fleet import BESIDE_MODEL, Member
 from harness.stage import Stage
 from harness.table import Held

@@ -12,7 +12,8 @@ import garbage
 import pytest
 from celery import Celery
 from celery.app.control import Control, Inspect
-from harness.api import call, free_port, is_live
+from free_ports import free_port
+from harness.api import call, is_live
 from harness.fleet import Member
 from harness.load import Load
 from harness.stage import Stage

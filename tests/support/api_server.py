@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from threading import Thread
 
 import uvicorn
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 
 from memory_app.main.http import create_app
 from memory_app.runtime import Runtime

@@ -9,7 +9,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
+from free_ports import free_port
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -30,13 +30,6 @@ STOP_SECONDS = 60.0
 POLL_SECONDS = 0.05
 PROGRAMS = {"15": "/usr/lib/postgresql/15/bin", "16": "pginstall/bin", "18": "pginstall18/bin"}
 """Folder of the programs by PostgreSQL's major version: inside the wheel, or Debian's, which lacks pgvector."""
-
-
-def free_port() -> int:
-    """A port of loopback on which nobody listens at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_until(condition: Callable[[], object], description: str, *, seconds: float = START_SECONDS) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import psycopg
-from own_servers import HOST, STOP_SECONDS, free_port, open_folder, wait_until
+from free_ports import free_port
+from own_servers import HOST, STOP_SECONDS, open_folder, wait_until
 from redis_servers import Authority
 from sqlalchemy import make_url
 

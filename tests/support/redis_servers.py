@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from own_servers import HOST, STOP_SECONDS, free_port, open_folder, wait_until
+from free_ports import free_port
+from own_servers import HOST, STOP_SECONDS, open_folder, wait_until
 from redis import Redis
 from redis.exceptions import RedisError
 

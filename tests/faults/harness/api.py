@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -76,9 +75,3 @@ def takes_turns(port: int, key: str) -> bool:
     said = "I bought clock number 1 in Lima."
     turn = {"role": "user", "content": said, "idempotency_key": f"first-{port}"}
     return call(port, "POST", turns_of(port), key=key, body=turn)[0] == 202
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx2
 import pytest
 from api_server import serving
-from own_servers import free_port
+from free_ports import free_port
 from queries import rows
 from sqlalchemy import Engine
 

@@ -11,7 +11,7 @@ from typing import Any
 import openai
 import pytest
 from api_server import serving
-from own_servers import free_port
+from free_ports import free_port
 
 from memory_app import MemoryApp
 from memory_app.client import AsyncMemoryClient, MemoryClient, Scope, wrap_async_openai, wrap_openai

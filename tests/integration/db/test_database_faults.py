@@ -14,7 +14,8 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from own_servers import HOST, PostgresServer, free_port, open_folder, postgres_server
+from free_ports import free_port
+from own_servers import HOST, PostgresServer, open_folder, postgres_server
 from pooler import pgbouncer
 from pydantic import SecretStr
 from redis_servers import Authority, make_authority

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from free_ports import free_port
 from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
@@ -58,9 +58,7 @@ def times(n: int) -> Callable[[float], bool]:
 
 @pytest.fixture
 def without_redis(settings: Settings) -> Iterator[Runtime]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     runtime = build(
         settings.model_copy(update={"redis": Redis(url=SecretStr(f"redis://127.0.0.1:{port}/0"))})
     )

@@ -16,7 +16,8 @@ import httpx2
 import pytest
 from api_server import serving
 from commands import Memory
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 from sqlalchemy import Engine, text
 
 from memory_app import MemoryApp

@@ -13,7 +13,8 @@ from typing import Any
 
 import parts
 import pytest
-from own_servers import free_port, wait_until
+from free_ports import free_port
+from own_servers import wait_until
 from sqlalchemy import make_url
 
 ROOT = Path(__file__).parents[3]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from embedders import failing
+from free_ports import free_port
 from pydantic import SecretStr
 from sqlalchemy import Engine, event, text
 
@@ -72,9 +72,7 @@ def full(runtime: Runtime, tenant: int) -> Runtime:
 
 @pytest.fixture
 def without_redis(settings: Settings) -> Iterator[Runtime]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     runtime = build(
         settings.model_copy(update={"redis": Redis(url=SecretStr(f"redis://127.0.0.1:{port}/0"))})
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from free_ports import free_port
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -92,9 +92,7 @@ async def client_at(address: str, key: str, *, mode: str = "auto") -> AsyncItera
 @contextmanager
 def running(environment: dict[str, str], *arguments: str) -> Iterator[str]:
     """``memory mcp`` over HTTP, until the block ends; its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen(
         [sys.executable, *command("--transport", "http", "--port", str(port), *arguments)],
         env=environment,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from free_ports import free_port
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
 from starlette.testclient import TestClient
@@ -224,9 +224,7 @@ def test_a_tool_needs_a_person_and_recording_a_session(memory_app: MemoryApp) ->
 
 
 def test_when_the_database_is_away_the_model_is_told_to_go_on(settings: Settings, tenant: int) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"postgresql://nobody@127.0.0.1:{probe.getsockname()[1]}/none"
+    address = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
     away = build(settings.model_copy(update={"database": Database(url=SecretStr(address))}))
     try:
         for name, arguments in (("search_memory", {"query": "dog"}), ("store_memory", {"text": "A dog."})):

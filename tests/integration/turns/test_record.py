@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Any
 
 import all_shards
 import pytest
+from free_ports import free_port
 from pydantic import SecretStr
 from redis import Redis as RedisClient
 from sqlalchemy import Engine, text
@@ -65,9 +65,7 @@ def at_once(work: Callable[[int], Any]) -> list[Any]:
 @pytest.fixture
 def closed_port() -> int:
     """A port of loopback at which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture

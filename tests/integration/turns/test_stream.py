@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 import all_shards
 import pytest
+from free_ports import free_port
 from hot_reads import newest_turns
 from pydantic import SecretStr
 from sqlalchemy import Engine, text
@@ -53,9 +53,7 @@ def scope_id(runtime: Runtime, tenant: int, owner: Engine) -> int:
 
 @pytest.fixture
 def without_redis(settings: Settings) -> Iterator[Runtime]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     runtime = all_shards.at_work(
         build(settings.model_copy(update={"redis": Redis(url=SecretStr(f"redis://127.0.0.1:{port}/0"))}))
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from free_ports import free_port
 from sqlalchemy import Engine
 
 from memory_app.errors import Misconfigured
@@ -26,12 +26,6 @@ SERVE = (
 )
 TURNS = "/v1/agents/ada/users/mira/sessions/chat/turns"
 START_SECONDS = 300
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
+from free_ports import free_port
 
 from memory_app import queue, redis_url
 from memory_app.dispatch.job_table import JOBS
@@ -15,9 +14,7 @@ from memory_app.settings import Schedule
 
 @pytest.fixture
 def closed_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 def test_task_names_are_a_wire_format() -> None:
