@@ -6,34 +6,28 @@ Each check stands alone, so that one broken part does not hide the others. Nothi
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from memory_app import queue
-from memory_app.db import app_role, catalog, db, inspection, revision
-from memory_app.db.app_role import Deviation
-from memory_app.db.catalog import DIFFERENCES_SHOWN, Difference
+from memory_app.db import db, inspection
 from memory_app.db.directory import Directory
-from memory_app.db.inspection import Server
 from memory_app.errors import MemoryAppError
 from memory_app.forget import receipts
 from memory_app.forget.receipts import Comparison
 from memory_app.hot import breaker
 from memory_app.hot.client import Hot
-from memory_app.hot.life import Sign
-from memory_app.jobs import life
-from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState, shown
 from memory_app.ops import (
+    database_checks,
     due,
     limit_checks,
     lock_check,
+    process_checks,
     redaction_check,
     redis_checks,
     retention_check,
@@ -42,14 +36,11 @@ from memory_app.ops import (
     time_outs,
     webhook_checks,
 )
-from memory_app.ops.check import Check, State, clock, fail, failure, ok, version, warn
+from memory_app.ops.check import Check, State, fail, failure, ok, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
 from memory_app.runtime import app_engine, embedder_of
 from memory_app.settings import ENV_FILE, Settings
-from memory_app.tenancy import schema
-
-VECTOR_VERSION = (0, 8)
 
 
 def diagnose(settings: Settings) -> tuple[Check, ...]:
@@ -58,12 +49,12 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
     engine = app_engine(settings)
     owner = None if owner_url is None else db.connect_owner(owner_url.get_secret_value())
     try:
-        is_reachable, checks = _database(settings, engine)
+        is_reachable, checks = database_checks.look(settings, engine)
         checks += [
             settings_check.look(os.environ, Path(ENV_FILE)),
             time_outs.check(settings),
             *redis_checks.look(settings),
-            *_processes(settings),
+            *process_checks.look(settings),
             *redis_checks.messages(settings),
         ]
         # Without the database each of its checks would say the same, after a time-out of its own.
@@ -96,187 +87,14 @@ def is_well(checks: Sequence[Check]) -> bool:
     return all(check.state is not State.FAIL for check in checks)
 
 
-# --- Postgres -----------------------------------------------------------------------------------------------
-
-
-def _database(settings: Settings, engine: Engine) -> tuple[bool, list[Check]]:
-    start = time.time()
-    deviations: Sequence[Deviation] = ()
-    differences: Sequence[Difference] = ()
-    try:
-        with db.transaction(engine, None) as connection:
-            server = inspection.server(connection)
-            stored = revision.stored(connection)
-            # Some of the settings are pgvector's, and unknown before it is installed.
-            if server.vector_installed is not None:
-                deviations = app_role.deviations(connection, schema.session_defaults(settings))
-            # Only the newest schema is described; against it an older one differs everywhere.
-            if stored == revision.newest():
-                differences = catalog.differences_of(connection)
-    except MemoryAppError as error:
-        return False, [failure("postgres", error)]
-    # The server answered somewhere between the two readings of our clock: half of them is the best guess.
-    offset = server.now.timestamp() - (start + time.time()) / 2
-    return stored is not None, [
-        _postgres(server),
-        _vector(server),
-        _schema(stored, differences),
-        _role(server),
-        _isolation(server),
-        _session(deviations),
-        _durability(server),
-        clock("postgres", offset),
-    ]
-
-
-def _postgres(server: Server) -> Check:
-    major, minor = divmod(server.version, 10_000)
-    way = ", through a pooler" if server.is_pooled else ""
-    return ok("postgres", f"version {major}.{minor}{way}")
-
-
-def _vector(server: Server) -> Check:
-    minimum = ".".join(map(str, VECTOR_VERSION))
-    if server.vector_installed is None and server.vector_available is None:
-        to_do = f"install pgvector {minimum} or newer on the database server, then run `memory migrate`"
-        return fail("pgvector", "not available on this server", to_do=to_do)
-    if server.vector_installed is None:
-        return fail("pgvector", "available, but not in this database", to_do="run `memory migrate`")
-    if version(server.vector_installed) < VECTOR_VERSION:
-        # A newer package alone changes nothing: the extension keeps the version that it was made with.
-        to_do = f"install pgvector {minimum} or newer, then `ALTER EXTENSION vector UPDATE`"
-        return fail("pgvector", f"version {server.vector_installed}", to_do=to_do)
-    return ok("pgvector", f"version {server.vector_installed}")
-
-
-def _schema(stored: str | None, differences: Sequence[Difference]) -> Check:
-    difference = revision.difference(stored)
-    if difference is not None:
-        finding, _, to_do = difference.partition("; ")
-        # During a rolling upgrade the old release goes on with the newer schema.
-        judge = warn if revision.is_ahead(stored) else fail
-        return judge("schema", finding, to_do=to_do)
-    if differences:
-        shown_differences = differences[:DIFFERENCES_SHOWN]
-        finding = ", ".join(f"{row.name} is {row.state}" for row in shown_differences)
-        more = len(differences) - len(shown_differences)
-        if more:
-            finding += f", and {more} more"
-        # Most objects have the same remedy, which is said once.
-        remedies = dict.fromkeys(row.remedy for row in shown_differences)
-        return fail("schema", f"revision {stored}, but {finding}", to_do="; ".join(remedies))
-    return ok("schema", f"revision {stored}, with every object as expected")
-
-
-def _role(server: Server) -> Check:
-    # Row-level security, which keeps tenants apart, does not hold for any of these.
-    powers = {
-        "a superuser": server.is_superuser,
-        "bypasses row-level security": server.bypasses_rls,
-        "owns tables": server.owned_tables > 0,
-    }
-    excess = ", ".join(power for power, has in powers.items() if has)
-    if excess:
-        to_do = "let MEMORY_DATABASE__URL name the role memory_app, which `memory migrate` makes"
-        return fail("role", f"{server.role}: {excess}; tenants are not kept apart", to_do=to_do)
-    return ok("role", f"{server.role} owns nothing and bypasses nothing")
-
-
-def _isolation(server: Server) -> Check:
-    if server.open_tables:
-        to_do = "ENABLE and FORCE ROW LEVEL SECURITY on them, as the migrations do"
-        return fail("isolation", f"open: {', '.join(server.open_tables)}", to_do=to_do)
-    return ok("isolation", "row-level security holds on every table of tenants")
-
-
-def _session(deviations: Sequence[Deviation]) -> Check:
-    """Whether the connection that workers and the API get is as the settings say."""
-    if deviations:
-        finding = "; ".join(f"{d.name} is {d.value or 'unknown'}, not {d.default}" for d in deviations)
-        # A pooler keeps connections that were opened with the old defaults.
-        to_do = "run `memory migrate`, which makes them defaults of the role, then let a pooler reconnect"
-        return fail("session", finding, to_do=to_do)
-    return ok("session", "time-outs and search settings of the role are in force")
-
-
-def _durability(server: Server) -> Check:
-    if server.fsync != "on":
-        finding = "fsync is off: a power cut loses data"
-        return warn("durability", finding, to_do="only for trials; turn it on")
-    # The API answers 202 after the commit, which must then be on the disk.
-    if server.synchronous_commit == "off":
-        to_do = "set synchronous_commit to on; an accepted turn must survive a crash"
-        return fail("durability", "synchronous_commit is off", to_do=to_do)
-    return ok("durability", f"synchronous_commit is {server.synchronous_commit}")
-
-
-# --- workers, work ----------------------------------------------------------------------------------
-
-
-def _processes(settings: Settings) -> Iterator[Check]:
-    """Each kind of part by the signs of life of its processes."""
-    hot = open_hot(settings)
-    try:
-        heard = life.listen(hot)
-    except MemoryAppError as error:
-        yield fail("workers", error.message, to_do="mend Redis first")
-        return
-    finally:
-        hot.close()
-    for name in queue.QUEUES:
-        to_do = f"start one: `memory worker --queue {name}`, or everything with `memory up`"
-        yield _process(f"queue {name}", heard[life.worker_of(name)], to_do=to_do)
-    # The finder and Beat find the same work: while one of them lives, the other may be absent.
-    is_work_found = bool(heard[life.FINDER].living or heard[life.BEAT].living)
-    for kind in (life.FINDER, life.BEAT):
-        to_do = f"start one: `memory {kind}`; the finder and Beat find the same work, and one is required"
-        yield _process(
-            kind,
-            heard[kind],
-            to_do=to_do,
-            if_absent=State.OK if is_work_found else State.FAIL,
-            if_silent=State.WARN if is_work_found else State.FAIL,
-        )
-    # An application that records through the Python facade runs no API.
-    if not heard[life.API].is_absent:
-        yield _process("api", heard[life.API], to_do="start it: `memory serve`")
-
-
-def _process(
-    name: str,
-    heard: Heard,
-    *,
-    to_do: str,
-    if_absent: State = State.FAIL,
-    if_silent: State = State.FAIL,
-) -> Check:
-    if heard.is_absent:
-        return Check(name, if_absent, "none is heard", to_do="" if if_absent is State.OK else to_do)
-    silence = ""
-    if heard.silent:
-        instances = ", ".join(sign.instance for sign in heard.silent)
-        silence = f"{instances} silent for {heard.silent[0].age_seconds:.0f} s"
-    if heard.is_silent:
-        to_do = "see whether it hangs or was killed, and start it again"
-        return Check(name, if_silent, silence, to_do=to_do)
-    count = _count(heard.living, "worker" if name.startswith("queue") else name)
-    if silence:
-        to_do = "see whether it hangs; one that was killed is forgotten after ten minutes"
-        return warn(name, f"{count}; {silence}", to_do=to_do)
-    return ok(name, count)
-
-
-def _count(signs: Sequence[Sign], noun: str) -> str:
-    count = f"{len(signs)} {noun}" if len(signs) == 1 else f"{len(signs)} {noun}s"
-    tasks = sum(sign.tasks for sign in signs)
-    return f"{count}, {tasks} tasks in hand" if tasks else count
+# --- work ---------------------------------------------------------------------------------------------------
 
 
 def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
     try:
         first, *others = [_pipeline(place) for place in Directory(engine).engines()]
         pipe = sum(others, first)
-        late = due.lateness(lambda: _look(engine), _listen(settings))
+        late = due.lateness(lambda: _look(engine), process_checks.signs(settings) or {})
     except MemoryAppError as error:
         yield fail("due work", error.message, to_do="mend Postgres first")
         return
@@ -302,17 +120,6 @@ def _look(engine: Engine) -> Sequence[DueWork]:
 def _pipeline(place: Engine) -> PipelineState:
     with db.transaction(place, None) as connection:
         return health.pipeline_state(connection)
-
-
-def _listen(settings: Settings) -> Mapping[str, Heard]:
-    """Signs of life; none while Redis is away, which has a check of its own."""
-    hot = open_hot(settings)
-    try:
-        return life.listen(hot)
-    except MemoryAppError:
-        return {}
-    finally:
-        hot.close()
 
 
 # --- embedder, failed turns ---------------------------------------------------------------------------------

@@ -15,15 +15,14 @@ from memory_app.db import db, inspection, lock_waits
 from memory_app.db.directory import Directory
 from memory_app.db.inspection import Amounts
 from memory_app.db.lock_waits import LockWaits
-from memory_app.errors import MemoryAppError, Transient
+from memory_app.errors import Transient
 from memory_app.events.rows import webhooks
 from memory_app.events.webhooks.records import WebhookState
-from memory_app.jobs import life, workers_ping
+from memory_app.jobs import workers_ping
 from memory_app.jobs.life import Heard
 from memory_app.jobs.rows import health
 from memory_app.jobs.rows.health import DueWork, PipelineState
-from memory_app.ops import retention_check
-from memory_app.ops.redis_checks import open_hot
+from memory_app.ops import process_checks, retention_check
 from memory_app.ops.rows import status as rows
 from memory_app.ops.rows.retention import Limited
 from memory_app.ops.rows.status import JobOfDay, WaitingSession
@@ -91,7 +90,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
         webhooks=hooks,
         locks=waits,
         workers=_workers(settings),
-        parts=_parts(settings),
+        parts=process_checks.signs(settings),
         dropped=_dropped(settings),
         tenants=amounts,
         activity=activity,
@@ -159,16 +158,6 @@ def _workers(settings: Settings) -> Mapping[str, tuple[str, ...]] | None:
         return workers_ping.consumers(settings.broker_address, prefix=settings.redis.prefix)
     except Transient:
         return None
-
-
-def _parts(settings: Settings) -> Mapping[str, Heard] | None:
-    hot = open_hot(settings)
-    try:
-        return life.listen(hot)
-    except MemoryAppError:
-        return None
-    finally:
-        hot.close()
 
 
 def _dropped(settings: Settings) -> Dropped | None:
