@@ -49,6 +49,9 @@ COMMANDS = {
         "memories.commands",
         "List what is remembered with the time in which it is true, in the order in which it became so.",
     ),
+    "show": Entry(
+        "memories.commands", "Show a memory with its fields, and what it replaced or was replaced by."
+    ),
     "why": Entry(
         "memories.commands",
         "Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it.",
@@ -62,15 +65,35 @@ COMMANDS = {
         "memories.change_commands", "Say that a memory is no longer true; it is kept as history."
     ),
     "revive": Entry("memories.change_commands", "Bring back a memory that expired or was evicted."),
+    "unmerge": Entry(
+        "memories.change_commands",
+        "Take a merged memory apart: its parts are current again, and it is gone.",
+    ),
     "feedback": Entry("memories.change_commands", "Rate an answer or a memory: up, down or retry."),
+    "fact": Entry(
+        "memories.fact_command",
+        "Add a fact with subject, relation and object; what it ends is closed: `memory fact Mira lives_in Porto`.",
+    ),
     "facts": Entry("memories.graph_commands", "List facts that hold now, or held at a time."),
     "entities": Entry("memories.graph_commands", "List people, places and things, most mentioned first."),
+    "entity": Entry(
+        "memories.entity_command",
+        "Show what is known of a person, place or thing, or merge it into another that is the same.",
+    ),
     "links": Entry("memories.graph_commands", "List what a memory is linked with."),
     "link": Entry("memories.graph_commands", "Link two memories; drawn again the link takes the new weight."),
     "unlink": Entry("memories.graph_commands", "Remove a link; both memories stay."),
     "turns": Entry("turns.session_commands", "Show the latest turns of a session, oldest first."),
     "sessions": Entry(
         "turns.session_commands", "List the sessions of an agent and a user, latest activity first."
+    ),
+    "queries": Entry("recall.state_commands", "Find questions that a person asked and that are like a text."),
+    "stats": Entry(
+        "recall.state_commands", "Count what is held of a person with an agent, beside what may be held."
+    ),
+    "expression": Entry(
+        "recall.state_commands",
+        "Show how an agent speaks with a person now: persona, what tunes it, and the tone of the last interaction.",
     ),
     "agents": Entry("agents.list_commands", "List the agents by name, with how many people each knows."),
     "users": Entry("agents.list_commands", "List the users by name, with the zone in which each speaks."),

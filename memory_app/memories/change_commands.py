@@ -1,4 +1,4 @@
-"""``pin``, ``unpin``, ``invalidate``, ``revive``, ``feedback``: what becomes of a memory."""
+"""``pin``, ``unpin``, ``invalidate``, ``revive``, ``unmerge``, ``feedback``: what becomes of a memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
-from memory_app.memories.commands import memory_line
+from memory_app.memories.commands import MemoryId, memory_line
 from memory_app.records.records import Label, Memory
 from memory_app.records.scope import Scope
 
 app = typer.Typer()
-
-MemoryId = Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")]
 
 
 @app.command()
@@ -51,6 +49,20 @@ def revive(
 ) -> None:
     """Bring back a memory that expired or was evicted."""
     _change(MemoryApp.revive, memory_id, tenant=tenant, data=data, as_json=as_json)
+
+
+@app.command()
+def unmerge(
+    memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False
+) -> None:
+    """Take a merged memory apart: its parts are current again, and it is gone."""
+    with connect(data, tenant) as memory:
+        parts = memory.unmerge(memory_id)
+    if as_json:
+        write_json(parts)
+        return
+    for part in parts:
+        out.print(memory_line(part, with_id=True), markup=False, highlight=False)
 
 
 @app.command()

@@ -1,17 +1,20 @@
-"""``list``, ``why``, ``correct``, ``usage``: what is remembered and why, and what questions to language models cost."""
+"""``list``, ``show``, ``why``, ``correct``, ``usage``: what is remembered and why, and what language models cost."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from typing import Annotated
 from uuid import UUID
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
-from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.output import AsJson, line_of, out, shown, write_json, write_table
 from memory_app.console.settings import Data
 from memory_app.memories import lookup
 from memory_app.memories.lookup import MemoryFilter, Why
+from memory_app.memories.remember import Remembered
 from memory_app.records.records import Memory, Turn
 from memory_app.records.retention import deletion_note
 from memory_app.records.scope import Scope
@@ -19,6 +22,11 @@ from memory_app.tenancy.rows.usage import UsageDay
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
 app = typer.Typer()
+
+MemoryId = Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")]
+
+IN_LINE = ("id", "kind", "text", "valid_from", "valid_until", "retired_reason")
+"""Fields that the line of a memory shows."""
 
 
 @app.command("list")
@@ -51,8 +59,24 @@ def list_memories(
 
 
 @app.command()
+def show(memory_id: MemoryId, tenant: Tenant = "default", data: Data = None, as_json: AsJson = False) -> None:
+    """Show a memory with its fields, and what it replaced or was replaced by."""
+    with connect(data, tenant) as memory:
+        row = memory.memory(memory_id)
+        versions = memory.versions(memory_id)
+    if as_json:
+        write_json({"memory": row, "versions": versions})
+        return
+    lines = [memory_line(row, with_id=True), *_field_lines(row)]
+    if len(versions) > 1:
+        lines += ["versions, oldest first:", *(memory_line(version, with_id=True) for version in versions)]
+    for line in lines:
+        out.print(line, markup=False, highlight=False)
+
+
+@app.command()
 def why(
-    memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
+    memory_id: MemoryId,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
@@ -69,7 +93,7 @@ def why(
 
 @app.command()
 def correct(
-    memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
+    memory_id: MemoryId,
     text: Annotated[str, typer.Argument(help="The right words.")],
     subject: Annotated[str | None, typer.Option(help="Whom or what they are about; else as it was.")] = None,
     relation: Annotated[str | None, typer.Option(help="Such as lives_in; else as it was.")] = None,
@@ -121,6 +145,22 @@ def memory_line(memory: Memory, *, with_id: bool = False) -> str:
     gone = f" ({memory.retired_reason})" if memory.retired_reason else ""
     id = f"{memory.id}  " if with_id else ""
     return f"{id}{memory.kind:<10} {memory.valid_from:%Y-%m-%d} … {until:<10}  {memory.text}{gone}"
+
+
+def stored_line(remembered: Remembered) -> str:
+    return " ".join([f"memory {remembered.id}: {remembered.outcome}", *remembered.notes])
+
+
+def _field_lines(memory: Memory) -> Iterator[str]:
+    for field in fields(memory):
+        value = getattr(memory, field.name)
+        # A count of 0 says something; a field that is not set says nothing.
+        is_unset = value is None or value is False or value == ()
+        if is_unset or field.name in IN_LINE:
+            continue
+        if isinstance(value, tuple):
+            value = ", ".join(value)
+        yield f"  {field.name}: {line_of(value) if is_dataclass(value) else shown(value)}"
 
 
 def _evidence_line(turn: Turn) -> str:

@@ -12,7 +12,7 @@ from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
-from memory_app.memories.commands import memory_line
+from memory_app.memories.commands import MemoryId, memory_line
 from memory_app.records.scope import Scope
 
 app = typer.Typer()
@@ -22,7 +22,7 @@ Limit = Annotated[int, typer.Option(min=1, max=500, help="Most rows.")]
 
 @app.command()
 def links(
-    memory_id: Annotated[UUID, typer.Argument(help="The memory, as `memory list --ids` names it.")],
+    memory_id: MemoryId,
     limit: Limit = 50,
     agent: Agent = "assistant",
     user: User = "me",

@@ -12,6 +12,7 @@ from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.errors import Permanent
+from memory_app.memories.commands import stored_line
 from memory_app.recall.sections import as_json as window_as_json
 from memory_app.records.records import Role, Stage, Tier
 from memory_app.records.scope import Scope
@@ -90,8 +91,7 @@ def remember(
     if as_json:
         write_json(remembered)
     else:
-        line = " ".join([f"memory {remembered.id}: {remembered.outcome}", *remembered.notes])
-        out.print(line, markup=False, highlight=False)
+        out.print(stored_line(remembered), markup=False, highlight=False)
 
 
 @app.command()
