@@ -1,4 +1,4 @@
-"""``sleep``, ``synthesize``, ``undo``: jobs over one agent and user at once, and taking back what a run did."""
+"""``sleep``, ``synthesize``, ``consolidate``, ``decay``, ``undo``: jobs over one agent and user, done at once."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from uuid import UUID
 
 import typer
 
-from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
-from memory_app.dispatch.job_table import JOBS
-from memory_app.errors import Permanent
-from memory_app.jobs import jobs
+from memory_app.dispatch.perform import check_done, perform_here
 from memory_app.jobs.rows.runs import Run
 from memory_app.records.run import RunState
 from memory_app.records.scope import Scope
-from memory_app.runtime import Runtime
-from memory_app.tenancy.shards import in_scopes_shard
 
 app = typer.Typer()
 
@@ -53,12 +48,12 @@ def sleep(
     }
     with connect(data, tenant) as memory:
         scope = Scope(agent, user)
-        run = _performed(memory, scope, memory.sleep(scope, **options))
+        run = perform_here(memory, scope, memory.sleep(scope, **options))
     if as_json:
         write_json(run)
     elif run.state is RunState.DONE:
         _show(run, dry_run=dry_run)
-    _check_done(run)
+    check_done(run)
 
 
 @app.command()
@@ -85,30 +80,57 @@ def synthesize(
     scope = Scope(agent, user, session)
     with connect(data, tenant) as memory:
         enqueued = memory.synthesize(scope, type, max_memories=max_memories, days=days, dry_run=dry_run)
-        run = _performed(memory, scope, enqueued)
+        run = perform_here(memory, scope, enqueued)
     if as_json:
         write_json(run)
     elif run.state is RunState.DONE:
         counts = (f"{name} {value}" for name, value in run.report.items() if isinstance(value, int | str))
         out.print(f"run {run.id}: {', '.join(counts)}", markup=False, highlight=False)
-    _check_done(run)
+    check_done(run)
 
 
-def _performed(memory: MemoryApp, scope: Scope, enqueued: Run) -> Run:
-    """The run once it has ended. It is done here, so that the commands work without workers."""
-    _perform(memory.runtime, memory.tenant_id, scope, enqueued.id)
-    # A worker may have been faster.
-    return memory.run(enqueued.id, wait_seconds=600)
+@app.command()
+def consolidate(
+    kind: Annotated[
+        str | None, typer.Option(help="Only memories of this kind, such as fact.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the report and change nothing.")] = False,
+    agent: Agent = "assistant",
+    user: User = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let all memories that say the same become one, firm ones too. `memory undo RUN` takes it back."""
+    scope = Scope(agent, user)
+    with connect(data, tenant) as memory:
+        run = perform_here(memory, scope, memory.consolidate(scope, kind=kind, dry_run=dry_run))
+    if as_json:
+        write_json(run)
+    elif run.state is RunState.DONE:
+        _show_freed(run, dry_run=dry_run)
+    check_done(run)
 
 
-def _check_done(run: Run) -> None:
-    if run.state is not RunState.DONE:
-        raise Permanent(f"run {run.id} {run.state}: {run.reason or 'it goes on in the background'}")
-
-
-@in_scopes_shard
-def _perform(runtime: Runtime, _tenant_id: int, _scope: Scope, run_id: UUID) -> None:
-    jobs.perform(runtime, run_id, JOBS)
+@app.command()
+def decay(
+    agent: Agent = "assistant",
+    user: User = "me",
+    tenant: Tenant = "default",
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Retire memories that have faded or are too many, and delete those retired long ago, without waiting for Beat."""
+    scope = Scope(agent, user)
+    with connect(data, tenant) as memory:
+        run = perform_here(memory, scope, memory.decay(scope))
+    if as_json:
+        write_json(run)
+    elif run.state is RunState.DONE:
+        report = run.report
+        counts = f"{report['retired']} retired, {report['purged']} deleted, {report['current']} current"
+        out.print(f"run {run.id}: {counts}", markup=False, highlight=False)
+    check_done(run)
 
 
 @app.command()
@@ -141,11 +163,13 @@ def _show(run: Run, *, dry_run: bool) -> None:
     ]
     if rows:
         write_table("became one", ("memories", "strength before", "after", "summary"), rows)
+    _show_freed(run, dry_run=dry_run)
+
+
+def _show_freed(run: Run, *, dry_run: bool) -> None:
+    report = run.report
     verb = "would free" if dry_run else "freed"
-    out.print(
-        f"run {run.id}: inspected {report['inspected']}, {len(rows)} clusters, {verb} {report['freed']}",
-        markup=False,
-        highlight=False,
-    )
+    clusters = f"{len(report['clusters'])} clusters, {verb} {report['freed']}"
+    out.print(f"run {run.id}: inspected {report['inspected']}, {clusters}", markup=False, highlight=False)
     if report["reason"]:
         out.print(report["reason"], markup=False, highlight=False)

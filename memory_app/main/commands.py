@@ -161,6 +161,15 @@ COMMANDS = {
         "dispatch.commands",
         "Have a language model make memories of turns, a session or some days. `memory undo RUN` takes it back.",
     ),
+    "consolidate": Entry(
+        "dispatch.commands",
+        "Let all memories that say the same become one, firm ones too. `memory undo RUN` takes it back.",
+    ),
+    "decay": Entry(
+        "dispatch.commands",
+        "Retire memories that have faded or are too many, and delete those retired long ago, without waiting for Beat.",
+    ),
+    "session": Entry("dispatch.session_commands", "Sessions, one by one: end or clear them.", is_group=True),
     "undo": Entry("dispatch.commands", "Take back everything a run did, or nothing."),
     "export": Entry(
         "transfer.commands",
@@ -169,6 +178,11 @@ COMMANDS = {
     "import": Entry(
         "transfer.commands",
         "Fill an empty agent and user from an own export, or add the chats and memories that another program exported.",
+    ),
+    "checkpoints": Entry(
+        "transfer.checkpoint_commands",
+        "Checkpoints: documents of the strongest memories at a moment.",
+        is_group=True,
     ),
     "move": Entry(
         "main.move_command",

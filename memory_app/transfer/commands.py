@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -73,13 +73,13 @@ def export_scope(
             if with_vectors:
                 raise typer.BadParameter("a snapshot always has its vectors; --with-vectors is for jsonl")
             snapshot = memory.export(Scope(agent or USUAL_AGENT, user or USUAL_USER))
-            path.write_text(json.dumps(snapshot, ensure_ascii=False), encoding="utf-8")
+            write_document(path, snapshot)
             counts = snapshot["counts"]
         else:
             # Closed at once, also after a failure: the iterator holds a transaction.
             with closing(memory.export_lines(agent=agent, user=user, with_vectors=with_vectors)) as lines:
                 counts = _write_lines(path, lines)
-    _tell(counts, f"written to {path}", as_json=as_json)
+    tell_counts(counts, f"written to {path}", as_json=as_json)
 
 
 class ImportForm(StrEnum):
@@ -167,7 +167,7 @@ def import_scope(
             tell_import(run.report, as_json=as_json)
             return
         done = _import_own(memory, form, path, agent=agent, user=user, new_consent=new_consent)
-    _tell(dict(done.counts), f"read from {path}", as_json=as_json)
+    tell_counts(dict(done.counts), f"read from {path}", as_json=as_json)
 
 
 def _import_own(
@@ -236,7 +236,16 @@ def _write_lines(path: Path, lines: Iterator[str]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name not in (HEADER, END)}
 
 
-def _tell(counts: dict[str, int], where: str, *, as_json: bool) -> None:
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a snapshot or a checkpoint. Raises `InvalidInput` for a file that cannot be written."""
+    try:
+        path.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be written ({error.strerror})", field="path") from error
+
+
+def tell_counts(counts: Mapping[str, int], where: str, *, as_json: bool) -> None:
+    """Show how many rows of each sort were written or read."""
     if as_json:
         write_json(counts)
     else:

@@ -330,7 +330,8 @@ def read_checkpoint(runtime: Runtime, tenant_id: int, scope: Scope, checkpoint_i
         content = checkpoints.read(connection, row.id, checkpoint_id)
     if content is None:
         raise NotFound(f"no checkpoint {checkpoint_id}", field="id")
-    return content
+    # The database keeps no order of fields, and a file of ours is recognised by the first one.
+    return {"format": content["format"]} | content
 
 
 def _ids(rows: Sequence[Mapping[str, Any]]) -> list[UUID]:

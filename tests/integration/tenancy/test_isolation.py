@@ -559,6 +559,9 @@ WITH_ARGUMENTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("fact",): ("mira", "likes", "pears"),
     ("queries",): ("what animal",),
     ("entity",): (f"thing:{WORD}",),
+    ("session", "end"): ("chat",),
+    ("session", "clear"): ("chat",),
+    ("checkpoints", "export"): ("{checkpoint}", "{file}"),
     **{(name,): ("{memory}",) for name in ("show", "why", "pin", "unpin", "invalidate", "revive", "unmerge")},
 }
 """What the commands get that need more than the name of a tenant."""
@@ -597,22 +600,24 @@ def test_no_command_shows_anything_of_another_tenant(
 ) -> None:
     before = rows_of(owner, tenant)
     matrix = Matrix()
+    document = tmp_path / "document.json"
+    names = guesses | {"file": str(document)}
     commands = tenant_commands()
     for command, options in commands.items():
         if command[0] in ("serve", "mcp", "import"):
             # They wait for callers, whose cells are those of the routes; or only write.
             continue
         if command[0] == "export":
-            for number, names in enumerate(
+            for number, whose in enumerate(
                 ((), ("--user", "mira"), ("--agent", "ada"), ("--agent", "ada", "--user", "mira"))
             ):
                 file = tmp_path / f"{number}.jsonl"
-                done = memory("export", str(file), "--format", "jsonl", "--tenant", "globex", *names)
+                done = memory("export", str(file), "--format", "jsonl", "--tenant", "globex", *whose)
                 shown = file.read_text() if file.exists() else ""
-                matrix.note(f"export {names}", done.out + done.err + shown, status=done.status)
+                matrix.note(f"export {whose}", done.out + done.err + shown, status=done.status)
             continue
         for form in (WITH_ARGUMENTS.get(command, ()), *OTHER_FORMS.get(command, ())):
-            extra = [part.format(**guesses) for part in form]
+            extra = [part.format(**names) for part in form]
             if "--agent" in options and "--agent" not in extra:
                 extra += ["--agent", "ada"]
             if "--user" in options and "--user" not in extra:
@@ -623,9 +628,10 @@ def test_no_command_shows_anything_of_another_tenant(
             matrix.note(" ".join(command), shown, status=done.status)
 
     assert matrix.leaks == []
+    assert not document.exists()
     assert rows_of(owner, tenant) == before
     # Not those that were called with too little to ask anything.
-    assert matrix.cells - matrix.statuses[2] >= 20
+    assert matrix.cells - matrix.statuses[2] >= 60
     record_property("cells", matrix.cells)
     print(f"commands: {matrix.cells} cells, {dict(matrix.statuses)}")
 
