@@ -18,6 +18,7 @@ from memory_app.db.shards import HOME
 from memory_app.errors import InvalidInput, NotFound
 from memory_app.jobs.rows import runs
 from memory_app.jobs.rows.runs import Run
+from memory_app.records.json_fields import parse_object
 from memory_app.records.records import Statement
 from memory_app.records.run import RunName, RunState
 from memory_app.records.scope import Scope
@@ -159,9 +160,13 @@ _CHECKS: Mapping[str, Callable[[AgentChange], Any]] = {
 def checked_default(memory: Mapping[str, Any], place: int) -> dict[str, Any]:
     """A default memory as it is stored: cleaned, its importance as given, for the write path to judge."""
     path = f"default_memories[{place}]"
-    tags = tuple(memory.get("tags", ()))
+    fields = dict(parse_object(memory, path, names=DEFAULT_MEMORY_FIELDS))
+    tags = fields.pop("tags", ())
+    if not isinstance(tags, list | tuple):
+        raise InvalidInput(f"{path}.tags: a list is required", field=f"{path}.tags")
+    given: dict[str, Any] = {"kind": "core", "text": "", **fields, "tags": tuple(tags)}
     try:
-        statement, _ = checked_statement(Statement(**{**memory, "tags": tags}))
+        statement, _ = checked_statement(Statement(**given))
     except InvalidInput as error:
         # Of the same class, which decides the status of the answer: too large is not the same as wrong.
         raise type(error)(f"{path}.{error.message}", field=f"{path}.{error.field}") from error

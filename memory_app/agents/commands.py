@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,15 +29,35 @@ def agent(
     persona: Annotated[
         str | None, typer.Option(help="Fields of the persona to change, in the same way.")
     ] = None,
+    default_memories: Annotated[
+        str | None,
+        typer.Option(help="With --replace: what the agent begins with for each person, as a JSON list."),
+    ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option(
+            "--replace",
+            help="What is given replaces the whole part; null is its default. A new agent is made.",
+        ),
+    ] = False,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show an agent's policy and persona, or change single fields of them."""
-    changes = {"policy": _fields(policy, "--policy"), "persona": _fields(persona, "--persona")}
+    """Show an agent's policy and persona, or change single fields of them, or replace them as a whole."""
+    options = {"policy": policy, "persona": persona, "default_memories": default_memories}
+    parts = {part: _part(text, part, replace=replace) for part, text in options.items() if text is not None}
+    if replace and not parts:
+        raise typer.BadParameter(
+            "say what: --policy, --persona or --default-memories", param_hint="--replace"
+        )
+    if default_memories is not None and not replace:
+        raise typer.BadParameter("always replaces all; add --replace", param_hint="--default-memories")
     with connect(data, tenant) as memory:
-        if any(fields is not None for fields in changes.values()):
-            result = memory.amend_agent(name, **changes)
+        if replace:
+            result = memory.change_agent(name, **parts)
+        elif parts:
+            result = memory.amend_agent(name, **parts)
         else:
             result = memory.agent(name)
     shown: dict[str, Any] = {
@@ -60,13 +79,23 @@ def agent(
         out.print(f"default memory: {memory_text}", markup=False, highlight=False)
 
 
-def _fields(given: str | None, option: str) -> Mapping[str, Any] | None:
-    """The fields in JSON: as given, of a file, or of standard input."""
-    if given is None:
+def _part(given: str, part: str, *, replace: bool) -> Any:
+    """What a part of the agent is to be: an object, of default memories a list. Replaced, it may be null."""
+    option = f"--{part.replace('_', '-')}"
+    value = _value(given, option)
+    if value is None and replace:
         return None
+    kind, name = (list, "list") if part == "default_memories" else (dict, "object")
+    if not isinstance(value, kind):
+        raise InvalidInput(f"{option}: a JSON {name} is required", field=option)
+    return value
+
+
+def _value(given: str, option: str) -> Any:
+    """The value in JSON: as given, of a file, or of standard input."""
     if given == "-":
         text = sys.stdin.read()
-    elif given.lstrip().startswith("{"):
+    elif given.lstrip().startswith(("{", "[")) or given.strip() == "null":
         text = given
     else:
         try:
@@ -74,9 +103,6 @@ def _fields(given: str | None, option: str) -> Mapping[str, Any] | None:
         except OSError as error:
             raise typer.BadParameter(f"no such file: {given}", param_hint=option) from error
     try:
-        fields = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
         raise InvalidInput(f"{option}: no valid JSON: {error}", field=option) from error
-    if not isinstance(fields, dict):
-        raise InvalidInput(f"{option}: a JSON object is required", field=option)
-    return fields

@@ -1,4 +1,4 @@
-"""``forget``, ``forget-agent``, ``forget-tenant``: remove a person, an agent or all of a tenant for good."""
+"""``forget-agent``, ``forget-tenant``: remove an agent, or all of a tenant, for good."""
 
 from __future__ import annotations
 
@@ -22,29 +22,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Count what would go, an
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
-@app.command()
-def forget(
-    user: Annotated[str, typer.Argument(help="The person, by the name that the app uses.")],
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    tenant: Tenant = "default",
-    data: Data = None,
-    as_json: AsJson = False,
-) -> None:
-    """Delete a person with all agents: turns, memories, entities and what was derived from them alone.
-
-    Where others work on the person's rows, a worker does it in turn, and the command shows how far it is. It may be
-    interrupted: the erasure goes on.
-    """
-    if not dry_run and not yes:
-        typer.confirm(
-            f"Delete everything about {user!r} of tenant {tenant!r} for good?", abort=True, err=True
-        )
-    with connect(data, tenant) as memory:
-        run = _follow(memory, memory.forget(user, dry_run=dry_run))
-    _show(run, dry_run=dry_run, as_json=as_json)
-
-
 @app.command("forget-agent")
 def forget_agent(
     agent: Annotated[str, typer.Argument(help="The agent, by the name that the app uses.")],
@@ -65,8 +42,8 @@ def forget_agent(
             err=True,
         )
     with connect(data, tenant) as memory:
-        run = _follow(memory, memory.forget_agent(agent, dry_run=dry_run))
-    _show(run, dry_run=dry_run, as_json=as_json)
+        run = follow(memory, memory.forget_agent(agent, dry_run=dry_run))
+    show_erased(run, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("forget-tenant")
@@ -87,11 +64,11 @@ def forget_tenant(
             f"Delete all that tenant {tenant!r} has, and revoke its keys, for good?", abort=True, err=True
         )
     with connect(data, tenant) as memory:
-        run = _follow(memory, memory.forget_tenant(dry_run=dry_run))
-    _show(run, dry_run=dry_run, as_json=as_json)
+        run = follow(memory, memory.forget_tenant(dry_run=dry_run))
+    show_erased(run, dry_run=dry_run, as_json=as_json)
 
 
-def _follow(memory: MemoryApp, run: Run) -> Run:
+def follow(memory: MemoryApp, run: Run) -> Run:
     """Wait until an erasure that waits for its turn is over, and show each step."""
     shown = ""
     while run.state in OPEN:
@@ -105,7 +82,8 @@ def _follow(memory: MemoryApp, run: Run) -> Run:
     return run
 
 
-def _show(run: Run, *, dry_run: bool, as_json: bool) -> None:
+def show_erased(run: Run, *, dry_run: bool, as_json: bool) -> None:
+    """Show how many rows went, and the receipt. Raises `Permanent` for a run that failed."""
     if as_json:
         write_json(run)
         return

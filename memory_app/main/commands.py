@@ -38,7 +38,10 @@ COMMANDS = {
     ),
     "migrate": Entry("ops.migrate_command", "Bring the database to the newest schema, as its owner."),
     "record": Entry("recall.commands", "Record one turn; workers turn it into memory."),
-    "remember": Entry("recall.commands", "Store one statement."),
+    "remember": Entry(
+        "recall.commands",
+        "Store one statement, about a person or with --for-all for every person of the agent.",
+    ),
     "recall": Entry("recall.commands", "Find what is remembered."),
     "context": Entry("recall.commands", "The context window for the next reply."),
     "ask": Entry(
@@ -101,7 +104,10 @@ COMMANDS = {
         "agents.user_commands",
         "Show a person's names and time zone, or change them; what is not given stays.",
     ),
-    "agent": Entry("agents.commands", "Show an agent's policy and persona, or change single fields of them."),
+    "agent": Entry(
+        "agents.commands",
+        "Show an agent's policy and persona, or change single fields of them, or replace them as a whole.",
+    ),
     "usage": Entry("memories.commands", "Calls, tokens and money by day (UTC) and model."),
     "estimate": Entry(
         "ops.estimate_command",
@@ -137,8 +143,8 @@ COMMANDS = {
     "replay": Entry("turns.commands", "Index and extract failed turns once more, once the cause is mended."),
     "discard": Entry("turns.commands", "Give a failed turn up: it stays readable and has no effects."),
     "forget": Entry(
-        "forget.commands",
-        "Delete a person with all agents: turns, memories, entities and what was derived from them alone.",
+        "forget.forget_command",
+        "Delete a person with all agents, or a session, a turn or a memory, with what was derived from it alone.",
     ),
     "forget-agent": Entry(
         "forget.commands",

@@ -11,13 +11,12 @@ import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, line_of, out, shown, write_json, write_table
+from memory_app.console.scope import Agent, ForAll, MaybeUser, scope_for
 from memory_app.console.settings import Data
-from memory_app.memories import lookup
-from memory_app.memories.lookup import MemoryFilter, Why
+from memory_app.memories.lookup import Why
 from memory_app.memories.remember import Remembered
 from memory_app.records.records import Memory, Turn
 from memory_app.records.retention import deletion_note
-from memory_app.records.scope import Scope
 from memory_app.tenancy.rows.usage import UsageDay
 from memory_app.tenancy.usage import DAYS_LIMIT, spending
 
@@ -38,16 +37,17 @@ def list_memories(
     history: Annotated[bool, typer.Option("--history", help="What is no longer true, too.")] = False,
     ids: Annotated[bool, typer.Option("--ids", help="Show ids, as `memory why` wants them.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most memories.")] = 50,
-    agent: Annotated[str, typer.Option("--agent", help="The AI that remembers.")] = "assistant",
-    user: Annotated[str, typer.Option("--user", help="The person remembered.")] = "me",
+    for_all: ForAll = False,
+    agent: Agent = "assistant",
+    user: MaybeUser = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """List what is remembered with the time in which it is true, in the order in which it became so."""
-    filters = MemoryFilter(kind=kind, tag=tag, limit=limit, history=history)
+    scope = scope_for(agent, user, for_all=for_all)
     with connect(data, tenant) as memory:
-        rows = lookup.list_memories(memory.runtime, memory.tenant_id, Scope(agent, user), filters=filters)
+        rows = memory.memories(scope, kind=kind, tag=tag, history=history, limit=limit)
     # The limit takes the newest; here they are sorted by the time in which they are true.
     in_time = tuple(sorted(rows, key=lambda row: (row.kind, row.valid_from)))
     if as_json:
@@ -83,7 +83,7 @@ def why(
 ) -> None:
     """Tell why a memory is there: the turns behind it, what it was made of and how, and what becomes of it."""
     with connect(data, tenant) as memory:
-        explanation = lookup.why(memory.runtime, memory.tenant_id, memory_id)
+        explanation = memory.why(memory_id)
     if as_json:
         write_json(explanation)
         return

@@ -9,7 +9,7 @@ import typer
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
-from memory_app.console.scope import Agent, User
+from memory_app.console.scope import Agent, ForAll, MaybeUser, User, scope_for
 from memory_app.console.settings import Data
 from memory_app.errors import Permanent
 from memory_app.memories.commands import stored_line
@@ -70,23 +70,26 @@ def remember(
     tags: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Never fades.")] = False,
     deduplicate: Annotated[bool, typer.Option(help="Look for the same statement first.")] = True,
+    for_all: ForAll = False,
     agent: Agent = "assistant",
-    user: User = "me",
+    user: MaybeUser = None,
     session: Session = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store one statement."""
+    """Store one statement, about a person or with --for-all for every person of the agent."""
+    scope = scope_for(agent, user, session, for_all=for_all)
     with connect(data, tenant) as memory:
         remembered = memory.remember(
-            Scope(agent, user, session),
+            scope,
             text,
             kind=kind,
             deduplicate=deduplicate,
             importance=importance,
             tags=tuple(tags or ()),
             pinned=pinned,
+            shared=for_all,
         )
     if as_json:
         write_json(remembered)

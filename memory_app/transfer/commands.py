@@ -17,6 +17,7 @@ import typer
 from memory_app import MemoryApp
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, say, write_json
+from memory_app.console.scope import USUAL_AGENT, USUAL_USER
 from memory_app.console.settings import Data
 from memory_app.errors import InvalidInput
 from memory_app.records.scope import Scope
@@ -30,7 +31,6 @@ app = typer.Typer()
 _SNAPSHOT = re.compile(rf'\s*{{\s*"format"\s*:\s*"{SNAPSHOT}"')
 """How a snapshot begins."""
 
-USUAL_AGENT, USUAL_USER = "assistant", "me"
 PROGRESS_LINES = 10_000
 
 

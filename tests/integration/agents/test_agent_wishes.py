@@ -94,7 +94,9 @@ def test_an_agent_is_shown_and_changed_by_command(memory: Memory, runtime: Runti
     assert f"policy.instructions = {json.dumps(WISHES)}" in shown
     assert "persona.style = " in shown
     refused = memory("agent", "Nova", "--tenant", "acme", "--policy", "[]")
-    assert (refused.status, "no such file" in refused.err) == (2, True)
+    assert (refused.status, "--policy: a JSON object is required" in refused.err) == (1, True)
+    absent = memory("agent", "Nova", "--tenant", "acme", "--policy", "nowhere.json")
+    assert (absent.status, "no such file" in absent.err) == (2, True)
 
 
 def test_wishes_go_to_the_model_and_hold_whatever_it_says(

@@ -164,6 +164,12 @@ COMMAND_OF = {
     "checkpoint": "checkpoints",
     "list_checkpoints": "checkpoints",
     "read_checkpoint": "checkpoints",
+    "forget_session": "forget",
+    "forget_turn": "forget",
+    "forget_memory": "forget",
+    "change_agent": "agent",
+    "remember_for_all": "remember",
+    "list_agent_memories": "list",
     "get_expression": "expression",
     "merge_entities": "entity",
     "get_entity": "entity",
@@ -177,14 +183,8 @@ COMMAND_OF = {
 NO_COMMAND = {
     "complete_chat": "for programs that speak the OpenAI API",
     "list_models": "as `complete_chat`",
-    "forget_session": "a choice of the person, made in the program",
-    "forget_turn": "a choice of the person, made in the program",
-    "forget_memory": "a choice of the person, made in the program",
     "list_tools": "for programs; `memory mcp` serves them",
     "call_tool": "for programs; `memory mcp` serves them",
-    "change_agent": "`memory agent` changes single fields",
-    "remember_for_all": "`memory remember` is about one person",
-    "list_agent_memories": "`memory list` shows them with those of a user",
 }
 
 
