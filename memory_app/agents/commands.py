@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
+from memory_app.console.json_option import json_option
 from memory_app.console.output import AsJson, out, write_json
 from memory_app.console.settings import Data
 from memory_app.errors import InvalidInput
@@ -82,27 +81,10 @@ def agent(
 def _part(given: str, part: str, *, replace: bool) -> Any:
     """What a part of the agent is to be: an object, of default memories a list. Replaced, it may be null."""
     option = f"--{part.replace('_', '-')}"
-    value = _value(given, option)
+    value = json_option(given, option)
     if value is None and replace:
         return None
     kind, name = (list, "list") if part == "default_memories" else (dict, "object")
     if not isinstance(value, kind):
         raise InvalidInput(f"{option}: a JSON {name} is required", field=option)
     return value
-
-
-def _value(given: str, option: str) -> Any:
-    """The value in JSON: as given, of a file, or of standard input."""
-    if given == "-":
-        text = sys.stdin.read()
-    elif given.lstrip().startswith(("{", "[")) or given.strip() == "null":
-        text = given
-    else:
-        try:
-            text = Path(given).read_text(encoding="utf-8")
-        except OSError as error:
-            raise typer.BadParameter(f"no such file: {given}", param_hint=option) from error
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidInput(f"{option}: no valid JSON: {error}", field=option) from error

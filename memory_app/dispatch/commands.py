@@ -25,6 +25,10 @@ def sleep(
     user: User = "me",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the report and change nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Without any cool-down.")] = False,
+    cool_down_seconds: Annotated[
+        float | None,
+        typer.Option("--cool-down", help="Seconds for which the last cycle is enough.", show_default=False),
+    ] = None,
     max_clusters: Annotated[int | None, typer.Option(help="Most clusters merged.")] = None,
     max_inspected: Annotated[int | None, typer.Option(help="Most memories looked at.")] = None,
     min_cluster_size: Annotated[int | None, typer.Option(help="Smaller clusters are left.")] = None,
@@ -39,6 +43,7 @@ def sleep(
     options: dict[str, Any] = {
         "dry_run": dry_run,
         "force": force,
+        "cool_down_seconds": cool_down_seconds,
         "max_clusters": max_clusters,
         "max_inspected": max_inspected,
         "min_cluster_size": min_cluster_size,

@@ -35,19 +35,21 @@ def list_entries(
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only what was done before.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most entries.")] = 50,
+    cursor: Annotated[
+        int | None, typer.Option(min=1, help="The last number of the page before.", show_default=False)
+    ] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first. People stand in it by a digest of their name."""
     with connect(data, tenant) as memory:
-        rows = audit.entries(
-            memory.runtime,
-            memory.tenant_id,
+        rows = memory.audit(
             limit=limit,
+            cursor=cursor,
             action=action,
             user=user,
-            key_id=key,
+            key=key,
             since=instant_option(since, "--since"),
             until=instant_option(until, "--until"),
         )

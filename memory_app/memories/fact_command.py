@@ -12,6 +12,7 @@ from memory_app.console.output import AsJson, out, write_json
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.memories.commands import stored_line
+from memory_app.memories.statement_options import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.records.records import ENTITY_TYPES
 from memory_app.records.scope import Scope
 
@@ -28,7 +29,9 @@ def fact(
     text: Annotated[
         str | None, typer.Option(help="The same in words; else a sentence is made.", show_default=False)
     ] = None,
-    subtype: Annotated[str | None, typer.Option(help="What sort of fact.", show_default=False)] = None,
+    subtype: Annotated[
+        str | None, typer.Option(help="What sort of fact, such as preference.", show_default=False)
+    ] = None,
     subject_type: Annotated[
         str | None,
         typer.Option(help=f"What a new subject is: {TYPES}. A known one keeps its own.", show_default=False),
@@ -36,26 +39,21 @@ def fact(
     object_type: Annotated[
         str | None, typer.Option(help="What a new object is, in the same way.", show_default=False)
     ] = None,
-    valid_from: Annotated[
-        str | None,
-        typer.Option(help="Since when it holds, with its zone; else from now.", show_default=False),
-    ] = None,
-    valid_until: Annotated[
-        str | None, typer.Option(help="Until when it holds, with its zone.", show_default=False)
-    ] = None,
-    said_at: Annotated[
-        str | None, typer.Option(help="When it was said, with its zone.", show_default=False)
-    ] = None,
-    importance: Annotated[float | None, typer.Option(help="1 to 10.", show_default=False)] = None,
-    importance_scale: Annotated[
-        str | None, typer.Option(help="Scale of --importance, where it is not 1 to 10.", show_default=False)
-    ] = None,
+    valid_from: ValidFrom = None,
+    valid_until: ValidUntil = None,
+    said_at: SaidAt = None,
+    importance: Importance = None,
+    importance_scale: ImportanceScale = None,
     confidence: Annotated[float, typer.Option(help="How sure it is, up to 1.")] = 0.8,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Never fades.")] = False,
     deduplicate: Annotated[bool, typer.Option(help="Look for the same fact first.")] = True,
     agent: Agent = "assistant",
     user: User = "me",
+    session: Annotated[
+        str | None,
+        typer.Option("--session", help="The conversation in which it was said.", show_default=False),
+    ] = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
@@ -65,7 +63,7 @@ def fact(
     said = instant_option(said_at, "--said-at")
     with connect(data, tenant) as memory:
         remembered = memory.add_fact(
-            Scope(agent, user),
+            Scope(agent, user, session),
             subject,
             relation,
             object,

@@ -10,9 +10,11 @@ import typer
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.page import Cursor
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.memories.commands import MemoryId, memory_line
+from memory_app.memories.facts import Match
 from memory_app.records.scope import Scope
 
 app = typer.Typer()
@@ -106,11 +108,23 @@ def entities(
 def facts(
     subject: Annotated[str | None, typer.Option(help="Only about this one.")] = None,
     relation: Annotated[str | None, typer.Option(help="Only of this relation, such as lives_in.")] = None,
+    object: Annotated[str | None, typer.Option(help="Only with this other end.", show_default=False)] = None,
+    query: Annotated[
+        str | None, typer.Option(help="Only those like this text, best first.", show_default=False)
+    ] = None,
+    match: Annotated[Match, typer.Option(help="How --query finds them.")] = Match.MEANING,
+    floor: Annotated[
+        bool, typer.Option("--floor", help="Of --query: leave out what is not clearly similar.")
+    ] = False,
     as_of: Annotated[
         str | None, typer.Option(help="What held at this time, with its zone.", show_default=False)
     ] = None,
+    known_at: Annotated[
+        str | None, typer.Option(help="What was known at this time, with its zone.", show_default=False)
+    ] = None,
     history: Annotated[bool, typer.Option("--history", help="What no longer holds, too.")] = False,
     limit: Limit = 50,
+    cursor: Cursor = None,
     agent: Agent = "assistant",
     user: User = "me",
     tenant: Tenant = "default",
@@ -118,10 +132,21 @@ def facts(
     as_json: AsJson = False,
 ) -> None:
     """List facts that hold now, or held at a time."""
-    moment = instant_option(as_of, "--as-of")
+    held_at, known = instant_option(as_of, "--as-of"), instant_option(known_at, "--known-at")
     with connect(data, tenant) as memory:
         hits = memory.facts(
-            Scope(agent, user), subject=subject, relation=relation, as_of=moment, history=history, limit=limit
+            Scope(agent, user),
+            subject=subject,
+            relation=relation,
+            object=object,
+            as_of=held_at,
+            known_at=known,
+            history=history,
+            query=query,
+            match=match,
+            floor=floor,
+            limit=limit,
+            cursor=cursor,
         )
     if as_json:
         write_json(hits)

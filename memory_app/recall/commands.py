@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from typing import Annotated
+from uuid import UUID
 
 import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.instants import instant_option
+from memory_app.console.json_option import object_option
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.scope import Agent, ForAll, MaybeUser, User, scope_for
 from memory_app.console.settings import Data
 from memory_app.errors import Permanent
 from memory_app.memories.commands import stored_line
+from memory_app.memories.statement_options import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.recall.sections import as_json as window_as_json
 from memory_app.records.records import Role, Stage, Tier
 from memory_app.records.scope import Scope
@@ -35,6 +38,26 @@ def record(
     role: Annotated[Role, typer.Option(help="Who said it.")] = Role.USER,
     name: Annotated[str | None, typer.Option(help="The speaker's name.")] = None,
     at: Annotated[str | None, typer.Option(help="When it was said, as 2026-01-31T09:00:00+01:00.")] = None,
+    emotional_tone: Annotated[
+        str | None, typer.Option(help="How it was said, such as warm.", show_default=False)
+    ] = None,
+    tools_used: Annotated[
+        list[str] | None, typer.Option("--tool", help="A tool that was used; may be given several times.")
+    ] = None,
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            help='What else is known, as a JSON object or a file ("-": standard input).', show_default=False
+        ),
+    ] = None,
+    replaces: Annotated[
+        UUID | None,
+        typer.Option(help="A turn of the session that is forgotten, and makes place.", show_default=False),
+    ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(help="With the same key again nothing is recorded twice.", show_default=False),
+    ] = None,
     wait: Annotated[float, typer.Option(min=0, max=30, help="Seconds to wait for what comes of it.")] = 0,
     tenant: Tenant = "default",
     data: Data = None,
@@ -42,8 +65,20 @@ def record(
 ) -> None:
     """Record one turn; workers turn it into memory."""
     turn_at = instant_option(at, "--at")
+    turn_metadata = object_option(metadata, "--metadata")
     with connect(data, tenant) as memory:
-        accepted = memory.record(Scope(agent, user, session), content, role=role, name=name, at=turn_at)
+        accepted = memory.record(
+            Scope(agent, user, session),
+            content,
+            role=role,
+            name=name,
+            at=turn_at,
+            emotional_tone=emotional_tone,
+            tools_used=tuple(tools_used or ()),
+            metadata=turn_metadata,
+            replaces=replaces,
+            idempotency_key=idempotency_key,
+        )
         ticket = memory.ticket(accepted.id, wait_seconds=wait)
     if as_json:
         write_json(ticket)
@@ -66,7 +101,21 @@ def record(
 def remember(
     text: Annotated[str, typer.Argument(help="The statement, in words that stand alone.")],
     kind: Annotated[str, typer.Option(help="What sort of memory it is.")] = "fact",
-    importance: Annotated[int | None, typer.Option(help="1 to 10.")] = None,
+    subtype: Annotated[
+        str | None, typer.Option(help="What sort of that kind, such as preference.", show_default=False)
+    ] = None,
+    importance: Importance = None,
+    importance_scale: ImportanceScale = None,
+    subject: Annotated[
+        str | None, typer.Option(help="Whom or what it is about; with --relation.", show_default=False)
+    ] = None,
+    relation: Annotated[str | None, typer.Option(help="Such as lives_in.", show_default=False)] = None,
+    object: Annotated[
+        str | None, typer.Option(help="The other end of the relation.", show_default=False)
+    ] = None,
+    valid_from: ValidFrom = None,
+    valid_until: ValidUntil = None,
+    said_at: SaidAt = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Never fades.")] = False,
     deduplicate: Annotated[bool, typer.Option(help="Look for the same statement first.")] = True,
@@ -80,13 +129,23 @@ def remember(
 ) -> None:
     """Store one statement, about a person or with --for-all for every person of the agent."""
     scope = scope_for(agent, user, session, for_all=for_all)
+    since, until = instant_option(valid_from, "--valid-from"), instant_option(valid_until, "--valid-until")
+    said = instant_option(said_at, "--said-at")
     with connect(data, tenant) as memory:
         remembered = memory.remember(
             scope,
             text,
             kind=kind,
+            subtype=subtype,
             deduplicate=deduplicate,
             importance=importance,
+            importance_scale=importance_scale,
+            subject=subject,
+            relation=relation,
+            object=object,
+            valid_from=since,
+            said_at=said,
+            valid_until=until,
             tags=tuple(tags or ()),
             pinned=pinned,
             shared=for_all,
@@ -108,6 +167,12 @@ def recall(
     tags: Annotated[list[str] | None, typer.Option("--tag", help="Only memories with this tag.")] = None,
     subtypes: Annotated[
         list[str] | None, typer.Option("--subtype", help="Only memories of this subtype.")
+    ] = None,
+    only_session: Annotated[
+        str | None,
+        typer.Option(
+            help="Only rows of this conversation, and memories that belong to none.", show_default=False
+        ),
     ] = None,
     min_importance: Annotated[
         int | None, typer.Option(min=1, max=10, help="Only memories at least this important.")
@@ -153,6 +218,7 @@ def recall(
             tiers=tuple(tiers) if tiers else None,
             tags=tuple(tags) if tags else None,
             subtypes=tuple(subtypes) if subtypes else None,
+            session=only_session,
             min_importance=min_importance,
             after=said_after,
             before=said_before,

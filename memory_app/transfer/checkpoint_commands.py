@@ -10,6 +10,7 @@ import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.page import Cursor
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
 from memory_app.records.scope import Scope
@@ -22,9 +23,7 @@ app = typer.Typer(help="Checkpoints: documents of the strongest memories at a mo
 @app.command("list")
 def list_checkpoints(
     limit: Annotated[int, typer.Option(min=1, max=PAGE_LIMIT, help="Most checkpoints.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(help="The last id of the page before.", show_default=False)
-    ] = None,
+    cursor: Cursor = None,
     agent: Agent = "assistant",
     user: User = "me",
     tenant: Tenant = "default",

@@ -9,6 +9,7 @@ import typer
 
 from memory_app.console.connect import Tenant, connect
 from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.page import Cursor
 from memory_app.console.settings import Data
 
 app = typer.Typer()
@@ -19,13 +20,14 @@ TurnId = Annotated[UUID, typer.Argument(help="The turn, as `memory failed` lists
 @app.command()
 def failed(
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most turns.")] = 100,
+    cursor: Cursor = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """List turns that were set aside, with the reason and without what was said."""
     with connect(data, tenant) as memory:
-        rows = memory.failed(limit=limit)
+        rows = memory.failed(limit=limit, cursor=cursor)
     if as_json:
         write_json(rows)
         return
@@ -51,13 +53,14 @@ def failed(
 @app.command()
 def refused(
     limit: Annotated[int, typer.Option(min=1, max=500, help="Most messages.")] = 100,
+    cursor: Cursor = None,
     tenant: Tenant = "default",
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages of the broker that were refused for an erasure or a limit; never what they say."""
     with connect(data, tenant) as memory:
-        rows = memory.refused(limit=limit)
+        rows = memory.refused(limit=limit, cursor=cursor)
     if as_json:
         write_json(rows)
         return

@@ -29,7 +29,7 @@ from memory_app.client import (
     turns,
     webhooks,
 )
-from memory_app.main.commands import COMMANDS
+from memory_app.main.commands import COMMANDS, load
 from memory_app.main.http import create_app
 from memory_app.runtime import Runtime
 
@@ -185,6 +185,45 @@ NO_COMMAND = {
     "list_models": "as `complete_chat`",
     "list_tools": "for programs; `memory mcp` serves them",
     "call_tool": "for programs; `memory mcp` serves them",
+}
+
+OTHER_OPTIONS = {
+    ("get_context", "budget_tokens"): "budget",
+    ("recall", "session"): "only_session",
+    ("recall", "current_session"): "session",
+    ("remember_for_all", "shared"): "for_all",
+    ("list_links", "memory"): "memory_id",
+    ("merge_entities", "into"): "merge_into",
+    ("change_user", "aliases"): "alias",
+    ("set_grant", "kinds"): "kind",
+    ("set_grant", "until"): "days",
+    ("change_webhook", "paused"): "pause",
+    ("report_user", "user"): "name",
+    ("get_user", "user"): "name",
+    ("change_user", "user"): "name",
+    ("get_agent", "agent"): "name",
+    ("change_agent", "agent"): "name",
+    ("amend_agent", "agent"): "name",
+}
+"""Options and arguments that are not called like the field; ``pause`` is a command of its group."""
+
+OF_PROGRAMS = "what a program has at hand"
+BY_TIME = "shown in the order of time; `--limit` and `memory export` show more"
+NO_OPTION = {
+    ("record_turns", "tool_calls"): OF_PROGRAMS,
+    ("record_turns", "tool_call_id"): OF_PROGRAMS,
+    ("remember", "emotional_state"): OF_PROGRAMS,
+    ("remember", "relational_context"): OF_PROGRAMS,
+    ("remember_for_all", "emotional_state"): OF_PROGRAMS,
+    ("remember_for_all", "relational_context"): OF_PROGRAMS,
+    ("list_memories", "cursor"): BY_TIME,
+    ("list_agent_memories", "cursor"): BY_TIME,
+    ("get_ticket", "wait_seconds"): "`memory record --wait` waits",
+    ("get_run", "wait_seconds"): "commands that begin a run wait for it",
+    ("list_events", "wait_seconds"): "`--follow` waits without an end",
+    ("sleep", "trigger"): "says who asked, and here it is a person",
+    ("limit_key", "*"): "limits are written NAME=NUMBER",
+    ("load", "*"): "the parts of a snapshot come as one file",
 }
 
 
@@ -364,10 +403,38 @@ def test_every_operation_has_a_command_or_a_reason(described: dict[str, Any]) ->
     assert set(COMMAND_OF.values()) - COMMANDS.keys() == set()
 
 
+def options_of(name: str) -> set[str]:
+    """The options and arguments of a command, or of all commands of a group, and the names of those."""
+    command = load(name)
+    inner = getattr(command, "commands", None) or {}
+    names = set(inner)
+    for parameter in (parameter for one in inner.values() or (command,) for parameter in one.params):
+        spellings = (*parameter.opts, *parameter.secondary_opts)
+        names |= {parameter.name, *(spelling.lstrip("-").replace("-", "_") for spelling in spellings)}
+    return names
+
+
+def test_commands_take_every_field_or_there_is_a_reason(described: dict[str, Any]) -> None:
+    missing = []
+    for id, operation in operations_of(described):
+        command = COMMAND_OF.get(id)
+        # No framework parses `memory health`.
+        if command in (None, "health") or (id, "*") in NO_OPTION:
+            continue
+        options = options_of(command)
+        for field in fields_of(described, operation):
+            if (id, field) in NO_OPTION or (id, field) in NO_PARAMETER:
+                continue
+            # An id is an argument, whatever it is called.
+            if field != "id" and OTHER_OPTIONS.get((id, field), field) not in options:
+                missing.append(f"{id}: `memory {command}` has nothing for {field!r}")
+    assert missing == []
+
+
 def test_exceptions_are_about_what_there_is(described: dict[str, Any]) -> None:
     by_id = dict(operations_of(described))
     assert NO_METHOD.keys() | OTHER_NAMES.keys() <= by_id.keys()
-    for id, field in NO_PARAMETER:
+    for id, field in (*NO_PARAMETER, *NO_OPTION, *OTHER_OPTIONS):
         assert field == "*" or field in fields_of(described, by_id[id]), (id, field)
     for name, parameter in MORE_PARAMETERS:
         assert parameter in inspect.signature(getattr(MemoryApp, name)).parameters
