@@ -20,7 +20,7 @@ from memory_app.runtime import Runtime
 from memory_app.sleep.model_scope import need_model
 from memory_app.tenancy.policy import parse_policy
 from memory_app.tenancy.rows import names
-from memory_app.turns.batch import EARLIER_TURNS, known_labels
+from memory_app.turns.batch import EARLIER_TURNS, known_entities
 from memory_app.turns.rows import sessions, turns
 from memory_app.turns.sources import sourced
 
@@ -41,7 +41,7 @@ def synthesize_latest_turns(runtime: Runtime, claimed: RunClaim) -> None:
             low=first_seq - EARLIER_TURNS,
             high=session.next_seq - 1,
         )
-        known = known_labels(connection, claimed.scope_id)
+        known = known_entities(connection, claimed.scope_id)
     policy = parse_policy(row.policy)
     latest = tuple(turn for turn in read if turn.seq >= first_seq)
     talk = Talk(
@@ -50,7 +50,7 @@ def synthesize_latest_turns(runtime: Runtime, claimed: RunClaim) -> None:
         row.agent,
         time_zone=zone_of(row.time_zone),
         earlier=tuple(turn for turn in read if turn.seq < first_seq),
-        labels=known,
+        labels=tuple(entity.label for entity in known),
     )
     # The transaction is over before the model is asked, and the lock is taken only for the effects.
     extracted = synthesize_turns(model_calls.small(runtime, claimed.tenant_id, policy), talk)

@@ -18,6 +18,7 @@ from memory_app.db.db import transaction
 from memory_app.jobs.rows import runs
 from memory_app.language.zones import zone_of
 from memory_app.memories.rows import entities
+from memory_app.memories.rows.entities import Entity
 from memory_app.records.records import Turn
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import ExtractionMode, Policy, parse_policy
@@ -55,7 +56,7 @@ class Batch:
     aliases: tuple[str, ...]
     agent: str
     time_zone: ZoneInfo
-    known: tuple[str, ...]
+    known: tuple[Entity, ...]
     run_id: UUID
     answer: Answered | None
     is_replay: bool
@@ -106,7 +107,7 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             aliases=place.aliases,
             agent=place.agent,
             time_zone=zone_of(place.time_zone),
-            known=known_labels(connection, claimed.scope_id),
+            known=known_entities(connection, claimed.scope_id),
             run_id=run.id,
             answer=_kept_answer(run),
             is_replay=low <= session.extracted_seq,
@@ -116,11 +117,10 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
         )
 
 
-def known_labels(connection: Connection, scope_id: int) -> tuple[str, ...]:
-    """Names of the scope's entities, for their spelling."""
+def known_entities(connection: Connection, scope_id: int) -> tuple[Entity, ...]:
+    """The scope's entities, for the spelling of their names."""
     # The most mentioned ones: all entities of a long life would fill the prompt.
-    listed = entities.listed(connection, [scope_id], limit=200)
-    return tuple(entity.label for entity in listed)
+    return entities.listed(connection, [scope_id], limit=200)
 
 
 def _open_run(connection: Connection, claimed: Claim, *, low: int, high: int) -> runs.Run:

@@ -197,7 +197,8 @@ def _ask(runtime: Runtime, batch: Batch) -> Answered:
         agent_label=batch.agent,
         time_zone=batch.time_zone,
         earlier=batch.earlier,
-        labels=batch.known,
+        labels=tuple(entity.label for entity in batch.known),
+        known_people=tuple(entity.label for entity in batch.known if entity.type == "person"),
     )
     try:
         answered = extractor.answer(runtime, batch.claim.tenant_id, talk, policy=batch.policy)

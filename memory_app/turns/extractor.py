@@ -51,6 +51,7 @@ def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, policy: Policy) -> A
         agent_label=talk.agent_label,
         time_zone=talk.time_zone,
         labels=talk.labels,
+        known_people=talk.known_people,
     )
     return Answered(allowed(extraction, policy.instructions), {"model": RULES})
 

@@ -55,8 +55,9 @@ class Extracted:
 class Talk:
     """A stretch of conversation and who takes part in it.
 
-    ``earlier`` are turns before ``turns``, read already. ``labels`` are those of the scope's entities, ``injected``
-    memories that were handed to the assistant, as far as the caller knows them.
+    ``earlier`` are turns before ``turns``, read already. ``labels`` are those of the scope's entities, ``known_people``
+    those of the people among them, ``injected`` memories that were handed to the assistant, as far as the caller knows
+    them.
     """
 
     turns: tuple[Turn, ...]
@@ -65,6 +66,7 @@ class Talk:
     time_zone: ZoneInfo
     earlier: tuple[Turn, ...] = ()
     labels: tuple[str, ...] = ()
+    known_people: tuple[str, ...] = ()
     injected: tuple[str, ...] = ()
 
 

@@ -7,7 +7,7 @@ role ``user`` state facts: what the assistant explained, a tool answered or a pr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from zoneinfo import ZoneInfo
@@ -54,6 +54,7 @@ class _Session:
     zone: ZoneInfo
     people: frozenset[str]
     labels: tuple[str, ...]
+    known_people: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +74,18 @@ def extract(
     agent_label: str,
     time_zone: ZoneInfo,
     labels: Sequence[str] = (),
+    known_people: Iterable[str] = (),
 ) -> Extraction:
     """Return statements, entity candidates and reasons for ``turns`` of one session, in order.
 
     ``earlier`` are up to three turns before them, from which comes who takes part and what the assistant wrote
-    already. ``labels`` are those of the scope's entities (``label`` or ``type:label``). Linear in the text.
+    already. ``labels`` are those of the scope's entities (``label`` or ``type:label``), ``known_people`` those of the
+    people among them. Linear in the text.
     """
     all_turns = (*earlier, *turns)
     people = frozenset({turn.speaker for turn in all_turns} - {"user", "assistant", ""})
-    session = _Session(all_turns, user_label, agent_label, time_zone, people, tuple(labels))
+    by_name = {name.lower(): name for name in known_people}
+    session = _Session(all_turns, user_label, agent_label, time_zone, people, tuple(labels), by_name)
     by_turn = {turn.id: _read(session, turn) for turn in turns}
     return Extraction(
         tuple(chain.from_iterable(read.statements for read in by_turn.values())),
@@ -109,7 +113,7 @@ def _read(session: _Session, turn: Turn) -> _TurnRead:
     return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(text, language))
 
 
-def _speaker(session: _Session, turn: Turn, before: Iterable[Turn]) -> Speaker:
+def _speaker(session: _Session, turn: Turn, before: Sequence[Turn]) -> Speaker:
     has_name = turn.speaker.lower() not in ("user", "")
     return Speaker(
         turn=turn,
@@ -120,12 +124,20 @@ def _speaker(session: _Session, turn: Turn, before: Iterable[Turn]) -> Speaker:
         people=session.people,
         labels=session.labels,
         earlier=_correctable(before),
+        known_people=session.known_people,
+        is_asked=_is_asked(before),
     )
 
 
 def _correctable(before: Iterable[Turn]) -> tuple[Turn, ...]:
     """The last of the user's turns; nobody corrects in half a sentence what was said long ago."""
     return tuple(turn for turn in before if turn.role is Role.USER)[-CORRECTABLE_TURNS:]
+
+
+def _is_asked(before: Sequence[Turn]) -> bool:
+    """Whether the assistant asked something in the turn before."""
+    last = before[-1] if before else None
+    return last is not None and last.role is Role.ASSISTANT and "?" in last.text
 
 
 def _reason_for_nothing(text: str, language: str) -> str:

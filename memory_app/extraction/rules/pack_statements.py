@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime, time, timedelta
 from functools import partial
 from itertools import chain
@@ -12,7 +13,7 @@ from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.packs.corrections import without_mistakes
 from memory_app.extraction.rules.packs.dates import StartDay
 from memory_app.extraction.rules.packs.fact import Fact
-from memory_app.extraction.rules.packs.facts import read, read_sentences
+from memory_app.extraction.rules.packs.facts import SentenceRead, read, read_sentences
 from memory_app.extraction.rules.packs.format import DateTexts
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.patterns import When
@@ -38,12 +39,14 @@ def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
         today=speaker.today,
         is_left_out=partial(is_left_out, speaker),
         before=partial(_facts_before, speaker, pack),
+        known=partial(_known, speaker, pack),
+        is_asked=speaker.is_asked,
     )
-    unread: list[str] = []
+    unread: list[SentenceRead] = []
 
     def facts() -> Iterator[Fact]:
         for sentence in sentences:
-            unread.append(sentence.unread)
+            unread.append(sentence)
             yield from sentence.facts
 
     standing = without_mistakes(facts(), limit=STATEMENTS_LIMIT)
@@ -51,8 +54,13 @@ def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     read_by_grammar = _GRAMMARS.get(pack.file.language)
     if read_by_grammar is None:
         return distinct(statements)
-    others = (read_by_grammar(speaker, text) for text in filter(None, unread))
-    return distinct(chain(statements, *others))
+    others = (
+        replace(statement, corrects=sentence.mistake)
+        for sentence in unread
+        if sentence.unread
+        for statement in read_by_grammar(speaker, sentence.unread)
+    )
+    return distinct(chain(statements, others))
 
 
 _GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": activities_in}
@@ -62,6 +70,25 @@ _GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": 
 def _facts_before(speaker: Speaker, pack: Pack) -> list[Fact]:
     """What the user stated in the turns before; read only for a turn that corrects something."""
     return [fact for turn in speaker.earlier for fact in _facts_of(speaker, pack, turn)]
+
+
+def _known(speaker: Speaker, pack: Pack, words: str) -> str | None:
+    """The name of somebody of whom the user told before, where ``words`` are that name."""
+    lowered = words.lower()
+    if lowered == speaker.label.lower():
+        return None
+    if lowered in speaker.known_people:
+        return speaker.known_people[lowered]
+    # Their turns are read again only where one of them has these words.
+    if not any(words in turn.text for turn in speaker.earlier):
+        return None
+    named = (_person_of(pack, fact) for fact in _facts_before(speaker, pack))
+    return next((name for name in named if name is not None and name.lower() == lowered), None)
+
+
+def _person_of(pack: Pack, fact: Fact) -> str | None:
+    """Whom a fact names: the user's sister, or somebody of whom it tells more."""
+    return fact.called or (fact.object if fact.relation in pack.file.people.kin else None)
 
 
 def _facts_of(speaker: Speaker, pack: Pack, turn: Turn) -> list[Fact]:

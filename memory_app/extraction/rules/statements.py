@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
@@ -27,7 +27,8 @@ class Speaker:
     """The author of ``turn``, and the names by which statements about them are written.
 
     ``agent_text`` is what the assistant wrote before the turn, in lower case; ``earlier`` are the user's last turns
-    before it. ``labels`` are those of the scope's entities (``label`` or ``type:label``).
+    before it. ``labels`` are those of the scope's entities (``label`` or ``type:label``), ``known_people`` the names of
+    its people by these in lower case. ``is_asked``: the turn may answer a question of the assistant.
     """
 
     turn: Turn
@@ -38,6 +39,8 @@ class Speaker:
     people: frozenset[str]
     labels: tuple[str, ...]
     earlier: tuple[Turn, ...] = ()
+    known_people: Mapping[str, str] = field(default_factory=dict)
+    is_asked: bool = False
 
     @property
     def today(self) -> date:

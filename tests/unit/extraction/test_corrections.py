@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 from zoneinfo import ZoneInfo
@@ -12,18 +13,22 @@ from memory_app.extraction.rules import extract
 from memory_app.records.records import Role, Statement, Turn
 
 NOON = datetime(2026, 6, 10, 12, tzinfo=UTC)
+AGENT = "A: "
 
 
-def said(*texts: str) -> list[tuple[Statement, ...]]:
-    """The statements of each turn of a user, of which each is read with those before it."""
+def said(*texts: str, known_people: Sequence[str] = ()) -> list[tuple[Statement, ...]]:
+    """The statements of each turn of a user, of which each is read with those before it.
+
+    What begins with `AGENT` is said by the assistant.
+    """
     turns = [
         Turn(
             uuid5(UUID(int=0), f"{n} {text}"),
             "s",
             n,
-            Role.USER,
-            "user",
-            text,
+            Role.ASSISTANT if text.startswith(AGENT) else Role.USER,
+            "assistant" if text.startswith(AGENT) else "user",
+            text.removeprefix(AGENT),
             NOON + timedelta(minutes=n),
         )
         for n, text in enumerate(texts, 1)
@@ -35,6 +40,7 @@ def said(*texts: str) -> list[tuple[Statement, ...]]:
             user_label="Mira",
             agent_label="Nova",
             time_zone=ZoneInfo("UTC"),
+            known_people=known_people,
         ).statements
         for turn in turns
     ]
@@ -95,6 +101,109 @@ def test_a_correction_may_say_the_preposition_again() -> None:
 def test_what_is_announced_takes_back_what_was_said_just_before() -> None:
     assert corrections("Ich wohne in Köln.", "Moment, ich wohne in Bonn.") == [("lives_in", "Bonn", "Köln")]
     assert corrections("Ich wohne in Köln.", "Sorry. Ich wohne in Bonn.") == [("lives_in", "Bonn", "Köln")]
+
+
+WITH_MORE = {
+    "en": ("I work for Acme.", "sorry not acme, Apex, no idea why I typed that"),
+    "de": ("Ich arbeite bei Acme.", "äh nein, nicht acme, bei Apex, bin noch müde"),
+    "fr": ("Je travaille chez Acme.", "Pardon, Apex, pas Acme, je confonds toujours."),
+    "es": ("Trabajo en Acme.", "perdón, quería decir Apex, el otro era el de antes"),
+    "pt": ("Trabalho na Acme.", "ops, quis dizer Apex, maldito corretor"),
+    "it": ("Lavoro alla Acme.", "il telefono fa danni: Apex, non Acme!"),
+    "nl": ("Ik werk bij Acme.", "nee wacht ik bedoelde Apex, sorry"),
+}
+
+
+@pytest.mark.parametrize("turns", WITH_MORE.values(), ids=lambda turns: turns[1][:40])
+def test_more_may_stand_behind_a_correction(turns: tuple[str, str]) -> None:
+    assert corrections(*turns) == [("works_at", "Apex", "Acme")]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (("im 45, what is normal", "46 actually, had a birthday last week"), ("age", "46", "45")),
+        (("j'ai 36 ans, c'est normal ?", "37 en fait, j'oublie tout le temps"), ("age", "37", "36")),
+        (("bin 1,78 m groß", "Korrektur: 1,87"), ("height", "1,87", "1,78")),
+        (("My sister's birthday is 12 May.", "Wait, it's the 21st of May."), ("birthday", "05-21", "05-12")),
+        (("i'm vegetarian", "correction: pescatarian, i do eat fish"), ("diet", "pescatarian", "vegetarian")),
+    ],
+)
+def test_numbers_days_and_words_are_corrected_as_names_are(
+    turns: tuple[str, str], expected: tuple[str, str, str]
+) -> None:
+    assert corrections(*turns) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (("Lavoro alla Banca del Lario.", "Scusa, Banca del Garda, non Lario."), "Banca del Garda"),
+        (("Je joue du saxophone alto.", "Pardon, ténor, pas alto."), "saxophone ténor"),
+    ],
+)
+def test_a_mistake_may_be_a_part_of_what_was_said(turns: tuple[str, str], expected: str) -> None:
+    assert [right for _, right, _ in corrections(*turns)] == [expected]
+
+
+def test_what_may_answer_a_question_corrects_nothing_unless_it_is_announced() -> None:
+    asked = ("I am 45 years old.", f"{AGENT}How many guests do you expect?")
+    assert corrections(*asked, "46 actually") == []
+    assert corrections(*asked, "Sorry, I meant 46, not 45.") == [("age", "46", "45")]
+
+
+def test_what_grammar_reads_is_taken_back_too() -> None:
+    assert corrections("I play the cello.", "I play the theremin, not the cello.") == [
+        ("plays", "theremin", "cello")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (
+            ("My brother Amir lives in Doha.", "Sorry, Amir lives in Dubai."),
+            ("Amir", "lives_in", "Dubai", "Doha"),
+        ),
+        (
+            ("Mein Bruder Ismail ist Bäcker.", "Moment, Ismail ist Konditor."),
+            ("Ismail", "job_title", "Konditor", "Bäcker"),
+        ),
+        (
+            ("Ma sœur Inès habite à Metz.", "Pardon, Inès habite à Nancy."),
+            ("Inès", "lives_in", "Nancy", "Metz"),
+        ),
+    ],
+)
+def test_somebody_who_was_named_is_known_by_that_name(
+    turns: tuple[str, str], expected: tuple[str, str, str, str]
+) -> None:
+    told = [(each.subject, each.relation, each.object, each.corrects) for each in said(*turns)[-1]]
+    assert told == [expected]
+
+
+def test_people_of_earlier_sessions_are_known_by_their_names() -> None:
+    text = "Amir moved on, and Amir works as a nurse."
+    assert said("Amir works as a nurse.")[-1] == ()
+    for words in (text, "Amir works as a nurse.", "amir works as a nurse"):
+        ((statement,),) = said(words, known_people=["Amir"])
+        assert (statement.subject, statement.relation, statement.object) == ("Amir", "job_title", "nurse")
+        # Not what stands in for them in the pattern: a friend.
+        assert "friend" not in statement.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Amir said he lives in Dubai.",
+        "Does Amir live in Dubai?",
+        "If Amir lives in Dubai, I will visit him.",
+        "Maybe Amir lives in Dubai.",
+        "Mira lives in Dubai.",
+    ],
+)
+def test_a_known_name_alone_makes_nothing_certain(text: str) -> None:
+    assert said(text, known_people=["Amir", "Mira"])[-1] == ()
 
 
 def test_the_sentence_is_that_of_the_wrong_claim_with_the_right_object() -> None:

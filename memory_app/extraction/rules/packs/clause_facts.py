@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
+from string import Formatter
 
 from memory_app.extraction.rules.packs import dates, slot_values
 from memory_app.extraction.rules.packs.clauses import Clause, readings
@@ -28,13 +29,27 @@ CUTS = 3
 """So many joining words of a clause are tried as its end."""
 
 
+Known = Callable[[str], str | None]
+"""The name of a person as it is kept, for words that may be one; None for what is nobody's."""
+
+
+def nobody(_words: str) -> str | None:
+    """Knows no person by name."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote a turn: the pack of their language, the day where they are, and whether they write no capitals."""
+    """Who wrote a turn: the pack of their language, the day where they are, and whether they write no capitals.
+
+    ``known`` tells whom they have named before; ``is_asked``: the turn may answer a question.
+    """
 
     pack: Pack
     today: date
     is_loose: bool
+    is_asked: bool = False
+    known: Known = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +187,25 @@ def _of_match(author: Author, candidate: RulePattern, match: re.Match[str]) -> l
     objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
     if objects is None:
         return []
+    words = _words_for_object(rule, groups)
     slot = slot_values.object_slot(groups)
     if author.is_loose and slot is not None and slot_values.is_name(slot) and len(objects) == 1:
         # The sentence gets the capitals that its author leaves out.
         groups[slot] = objects[0]
-    return [_fact(author.pack, rule, {**groups, "object": item}, subject) for item in objects]
+    facts = [_fact(author.pack, rule, {**groups, "object": item}, subject) for item in objects]
+    if len(facts) > 1:
+        # Of a list each item stands for itself.
+        return [replace(fact, clause=match.string, words=fact.object) for fact in facts]
+    return [replace(fact, clause=match.string, words=words) for fact in facts]
+
+
+def _words_for_object(rule: PackRule, groups: Mapping[str, str]) -> str:
+    """What stands in the clause for the object of a rule; empty where it is made of several slots."""
+    fields = [field for _, field, _, _ in Formatter().parse(rule.object) if field]
+    if len(fields) != 1:
+        return ""
+    slot = slot_values.object_slot(groups) if fields[0] == "object" else fields[0].removesuffix("_word")
+    return groups.get(slot or "", "")
 
 
 def _filled(match: re.Match[str]) -> dict[str, str]:

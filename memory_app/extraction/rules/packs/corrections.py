@@ -7,9 +7,8 @@ Apex") says again what was said before, with the right object in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import without_opening
@@ -19,6 +18,14 @@ from memory_app.memories.relations import relation_of
 
 History = Callable[[], Sequence[Fact]]
 """The facts that the author stated before, in order."""
+
+Read = Callable[[str], Sequence[Fact]]
+"""Reads a clause."""
+
+CORRECTION_LIMIT = 60
+"""Characters of a correction that is no sentence."""
+
+_COMMA = re.compile(r",| [\u2013\u2014-] |;")
 
 
 def nothing_before() -> Sequence[Fact]:
@@ -48,7 +55,7 @@ def correction_in(pack: Pack, sentence: str) -> Correction:
     mistake = slot_values.whole(pack, match["wrong"]) if match else None
     if match is None or mistake is None:
         return Correction(text if is_announced else sentence, is_announced=is_announced)
-    return Correction(text[: match.start()], mistake, is_announced)
+    return Correction(text[: match.start()] + match.string[match.end() :], mistake, is_announced)
 
 
 def _without_announcement(pack: Pack, sentence: str) -> tuple[str, bool]:
@@ -64,53 +71,91 @@ def _without_announcement(pack: Pack, sentence: str) -> tuple[str, bool]:
 
 def corrected(correction: Correction, facts: Sequence[Fact], history: History) -> list[Fact]:
     """``facts`` of the sentence, each with what it takes back."""
-    return [replace(fact, corrects=correction.mistake or _mistake_before(fact, history)) for fact in facts]
+    return [replace(fact, corrects=_mistake(correction, fact, history)) for fact in facts]
 
 
-def _mistake_before(fact: Fact, history: History) -> str | None:
-    """The object that the author gave just before for what holds one object at a time."""
-    before = [other for other in history() if _is_line(fact, other)]
+def _mistake(correction: Correction, fact: Fact, history: History) -> str | None:
+    """The object in place of which the fact has its own."""
+    before = [other for other in history() if _is_line(fact, other) and other.object != fact.object]
+    if correction.mistake is not None:
+        # "The tenor saxophone, not the alto" names a part of it.
+        named = (other.object for other in reversed(before) if _has_words(other.object, correction.mistake))
+        return next(named, correction.mistake)
+    # The object that the author gave just before for what holds one object at a time.
     last = before[-1] if before else None
-    if last is None or last.object == fact.object:
+    if last is None:
         return None
     return last.object if relation_of(fact.relation).single_valued else None
 
 
 def _is_line(fact: Fact, other: Fact) -> bool:
-    return (fact.kin, fact.called, fact.relation) == (other.kin, other.called, other.relation)
+    return (fact.called or fact.kin, fact.relation) == (other.called or other.kin, other.relation)
 
 
-def said_again(pack: Pack, correction: Correction, history: History, *, is_loose: bool) -> list[Fact]:
-    """What was said before with the right object, for a correction that states no fact itself: "Apex, not Acme"."""
-    text = without_opening(pack, correction.text).strip(" .!\u2026")
-    matches = list(filter(None, (pattern.fullmatch(text) for pattern in pack.correction.right)))
-    if not matches:
-        return []
-    for fact, match in product(reversed(history()), matches):
-        # "Not Acme but Apex" names both.
-        mistake = correction.mistake or match.groupdict().get("wrong")
-        is_meant = mistake is None or fact.object.casefold() == mistake.casefold()
-        right = _right_object(pack, match["right"], fact, is_loose=is_loose) if is_meant else None
-        if right is not None:
-            return [_with_object(fact, right)]
+def _words_of(text: str) -> list[str]:
+    return re.sub(r"\W+", " ", text.casefold()).split()
+
+
+def _has_words(text: str, part: str) -> bool:
+    """Whether the words of ``part`` stand in ``text``, side by side."""
+    return bool(part) and f" {' '.join(_words_of(part))} " in f" {' '.join(_words_of(text))} "
+
+
+# --- corrections that are no sentence ---------------------------------------------------------------------------
+
+
+def said_again(
+    pack: Pack, correction: Correction, history: History, *, read: Read, is_answer: bool
+) -> list[Fact]:
+    """What was said before with the right object, for a correction that states no fact itself: "Apex, not Acme".
+
+    ``read`` reads the clause of what was said before, with the right words in place of the wrong ones. What may be the
+    answer to a question (``is_answer``) has to be announced: "46 actually" may be the number of guests.
+    """
+    patterns = (*(pack.correction.right if correction else ()), *(() if is_answer else pack.correction.alone))
+    for text in _beginnings(pack, correction.text):
+        for match in filter(None, (pattern.fullmatch(text) for pattern in patterns)):
+            # "Not Acme but Apex" names both.
+            mistake = correction.mistake or match.groupdict().get("wrong")
+            for fact in reversed(history()):
+                again = _exchanged(fact, match["right"], mistake, read)
+                if again is not None:
+                    return [again]
     return []
 
 
-def _right_object(pack: Pack, text: str, fact: Fact, *, is_loose: bool) -> str | None:
-    """``text`` as the object of a fact like ``fact``: a name in place of a name, a number in place of a number."""
-    old = fact.object
-    # The words of its sentence are exchanged, so that they must be there.
-    if not old or old not in fact.says or text.casefold() == old.casefold():
+def _beginnings(pack: Pack, text: str) -> Iterator[str]:
+    """The text and what is left of it without its last parts, the longest first: "46, I forgot my birthday"."""
+    # Before a semicolon, or a colon, stands how the mistake came about: "autocorrect again: Delia, not Elia".
+    text = without_opening(pack, text.rpartition(";")[2]).strip(" .!\u2026")
+    cuts = [match.start() for match in _COMMA.finditer(text)]
+    beginnings = [text, *(text[:cut].rstrip() for cut in reversed(cuts))]
+    return (beginning for beginning in beginnings if len(beginning) <= CORRECTION_LIMIT)
+
+
+def _exchanged(fact: Fact, right: str, mistake: str | None, read: Read) -> Fact | None:
+    """The fact with ``right`` in place of its object, or of the part of it that was the mistake."""
+    old = fact.words
+    if not old or (mistake is not None and not _has_words(old, mistake)):
         return None
-    if old.isdigit() or text.isdigit():
-        return text if old.isdigit() and text.isdigit() else None
-    if old[0].isupper():
-        return slot_values.name(pack, text, is_loose=is_loose)
-    return slot_values.whole(pack, text)
+    # "Banca del Garda, not Lario" names all of it, "the tenor, not the alto" a part.
+    is_part = mistake is not None and set(_words_of(old)).isdisjoint(_words_of(right))
+    wrong = _spelled(old, mistake) if is_part and mistake is not None else old
+    clause = fact.clause.replace(old, old.replace(wrong, right))
+    # Two rules may read the same fact.
+    again = {other.object: other for other in read(clause) if _is_line(fact, other)}
+    if len(again) != 1 or fact.object in again:
+        return None
+    (right_fact,) = again.values()
+    # The date was taken out of the clause, and stays as it was said.
+    when = right_fact.when or fact.when
+    return replace(right_fact, when=when, corrects=fact.object, is_request=fact.is_request)
 
 
-def _with_object(fact: Fact, right: str) -> Fact:
-    return replace(fact, object=right, says=fact.says.replace(fact.object, right), corrects=fact.object)
+def _spelled(text: str, part: str) -> str:
+    """``part`` as ``text`` has it."""
+    match = re.search(re.escape(part), text, re.IGNORECASE)
+    return match[0] if match else text
 
 
 def without_mistakes(facts: Iterable[Fact], *, limit: int) -> list[Fact]:
@@ -127,4 +172,4 @@ def without_mistakes(facts: Iterable[Fact], *, limit: int) -> list[Fact]:
 def _takes_back(fact: Fact, other: Fact) -> bool:
     if fact.corrects is None or not _is_line(fact, other):
         return False
-    return re.sub(r"\W+", " ", fact.corrects.casefold()) == re.sub(r"\W+", " ", other.object.casefold())
+    return _words_of(fact.corrects) == _words_of(other.object)

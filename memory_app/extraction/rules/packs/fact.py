@@ -13,7 +13,8 @@ class Fact:
     """What a rule states. ``kin`` is the relation of whom it is about to the user, None for the user.
 
     ``called`` is that person's name, ``term`` the word for them in the language of the turn. ``corrects`` is the object
-    that was said by mistake. ``is_request``: the user asked that it be remembered.
+    that was said by mistake. ``is_request``: the user asked that it be remembered. ``clause`` is what the rule read,
+    ``words`` those for the object in it.
     """
 
     rule: PackRule
@@ -29,3 +30,5 @@ class Fact:
     is_request: bool = False
     is_beside: bool = False
     """It holds beside others of a relation that has one object at a time."""
+    clause: str = ""
+    words: str = ""

@@ -9,23 +9,36 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from itertools import chain
 
 from memory_app.extraction.rules.packs import corrections, requests
 from memory_app.extraction.rules.packs.clause_facts import (
     Author,
+    Known,
     in_passing,
     named_in,
+    nobody,
     of_clause,
     of_cut_clause,
 )
-from memory_app.extraction.rules.packs.clauses import Part, joined_parts, own_text, sentences, stated_parts
+from memory_app.extraction.rules.packs.clauses import (
+    Part,
+    joined_parts,
+    own_text,
+    sentences,
+    stated_parts,
+    without_opening,
+)
 from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.packs.persons import Persons, spelled_out, subject_of
 
 NOBODY = Persons()
+
+NAME_WORDS = 3
+"""Most words of a name with which a clause begins."""
 
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
 _PRONOUN_I = re.compile(r"\bI\b")
@@ -39,6 +52,8 @@ class SentenceRead:
     facts: Sequence[Fact]
     unread: str = ""
     persons: Persons = NOBODY
+    mistake: str | None = None
+    """The object that the sentence says was wrong."""
 
 
 def read(
@@ -48,12 +63,15 @@ def read(
     today: date,
     is_left_out: Callable[[str], bool],
     before: History = nothing_before,
+    known: Known = nobody,
 ) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
     The arguments are those of `read_sentences`.
     """
-    sentences_read = read_sentences(pack, text, today=today, is_left_out=is_left_out, before=before)
+    sentences_read = read_sentences(
+        pack, text, today=today, is_left_out=is_left_out, before=before, known=known
+    )
     return chain.from_iterable(sentence.facts for sentence in sentences_read)
 
 
@@ -64,11 +82,14 @@ def read_sentences(
     today: date,
     is_left_out: Callable[[str], bool],
     before: History = nothing_before,
+    known: Known = nobody,
+    is_asked: bool = False,
 ) -> Iterator[SentenceRead]:
     """The sentences of ``text`` with the facts that each states.
 
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
-    states nothing. ``before`` gives the facts of the author's turns before this one, which a correction may mean.
+    states nothing. ``before`` gives the facts of the author's turns before this one, which a correction may mean, and
+    ``known`` the name of a person of whom others were told before. ``is_asked``: it may answer a question.
     """
     # Whoever laughs may mean the opposite.
     if _LAUGHTER.search(text):
@@ -79,7 +100,7 @@ def read_sentences(
     if pack.stop_turn.search(own):
         return
     # Of the text as it was written: a pack may read "im" as "I am".
-    author = Author(pack, today, is_loose=not _writes_capitals(text))
+    author = Author(pack, today, is_loose=not _writes_capitals(text), is_asked=is_asked, known=known)
     stated: list[Fact] = []
     persons = NOBODY
     is_announced = False
@@ -110,12 +131,13 @@ def _of_correction(
 ) -> SentenceRead:
     """What a sentence states, which may correct what was said before. ``persons`` were named before it."""
     result = _of_request(author, correction.text, persons)
-    if not correction:
-        return result
     if result.facts:
-        return replace(result, facts=corrections.corrected(correction, result.facts, history))
-    again = corrections.said_again(author.pack, correction, history, is_loose=author.is_loose)
-    return replace(result, facts=again, unread="" if again else result.unread)
+        facts = corrections.corrected(correction, result.facts, history) if correction else result.facts
+        return replace(result, facts=facts)
+    again = corrections.said_again(
+        author.pack, correction, history, read=partial(of_clause, author), is_answer=author.is_asked
+    )
+    return replace(result, facts=again, unread="" if again else result.unread, mistake=correction.mistake)
 
 
 def _of_request(author: Author, sentence: str, persons: Persons) -> SentenceRead:
@@ -141,6 +163,7 @@ def _of_sentence(author: Author, sentence: str, persons: Persons) -> SentenceRea
         count, hits = _of_first_parts(author, parts[place:])
         if not hits:
             hits = _of_unnamed(author, parts[place].text, subject=subject, persons=persons)
+            hits = hits or _of_known(author, parts[place].text)
         facts += hits
         subject = subject_of(author.pack, parts[place].text) or (subject if _goes_on(hits) else "")
         if not hits:
@@ -167,6 +190,21 @@ def _of_unnamed(author: Author, text: str, *, subject: str, persons: Persons) ->
         facts = of_clause(author, clause) or of_cut_clause(author, clause)
         if _goes_on(facts):
             return facts
+    return []
+
+
+def _of_known(author: Author, text: str) -> list[Fact]:
+    """The facts of a clause about somebody who is known by name: "Amir lives in Dubai"."""
+    people = author.pack.file.people
+    words = without_opening(author.pack, text).split(" ")
+    for count in range(min(NAME_WORDS, len(words) - 1), 0, -1):
+        name = author.known(" ".join(words[:count]))
+        if name is None or people.stand_in is None:
+            continue
+        clause = people.stand_in.format(name=name, words=" ".join(words[count:]))
+        facts = of_clause(author, clause) or of_cut_clause(author, clause)
+        # Who stands in is a sister or a friend, which was not said.
+        return [replace(fact, kin=None, term="") for fact in facts if fact.called == name]
     return []
 
 

@@ -75,6 +75,8 @@ class Corrections(_Part):
     """What stands behind one and names the mistake, in the slot <wrong>: ", not Acme"."""
     right: tuple[str, ...]
     """A correction that is no sentence, with the slot <right> and perhaps <wrong>: "it's Apex", "not Acme but Apex"."""
+    alone: tuple[str, ...] = ()
+    """One that nothing has to announce, because of a word in it: "46 actually"."""
 
 
 class Requests(_Part):

@@ -46,6 +46,7 @@ class CorrectionPatterns:
     announcement: re.Pattern[str]
     instead: re.Pattern[str]
     right: tuple[re.Pattern[str], ...]
+    alone: tuple[re.Pattern[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,11 +235,13 @@ def _correction_patterns(compiler: PatternCompiler, file: PackFile) -> Correctio
     announced = compiler.choices("correction.announced", file.correction.announced)
     instead = compiler.translated("correction.instead", file.correction.instead)
     right = compiler.all_translated("correction.right", file.correction.right)
+    alone = compiler.all_translated("correction.alone", file.correction.alone)
     return CorrectionPatterns(
         announcement=any_case(rf"^(?:{announced}){WORD_END}[\s,!:;.-]*"),
         # Without a comma "not allergic to nuts" is a statement of its own.
-        instead=any_case(rf"(?:,|\s[\u2013\u2014-])\s+(?:{instead})$"),
+        instead=any_case(rf"(?:,|\s[\u2013\u2014-])\s+(?:{instead})(?=,|$)"),
         right=tuple(any_case(f"(?:{pattern})") for pattern in right),
+        alone=tuple(any_case(f"(?:{pattern})") for pattern in alone),
     )
 
 

@@ -30,7 +30,7 @@ SHAPES: Mapping[str, str] = {
     "items": _LIST,
     "phrase": rf"{_WORD}(?:,? {_WORD}){{1,17}}",
     "wish": rf"{_WORD}(?:,? {_WORD}){{2,24}}",
-    "right": _run(1, 4),
+    "right": rf"(?:{_DECIMAL}|{_run(1, 4)})",
     "wrong": _run(1, 4),
     "year": r"(?:19|20)\d\d",
     "count": r"\d{1,3}",
