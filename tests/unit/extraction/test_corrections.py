@@ -146,7 +146,7 @@ def test_a_mistake_may_be_a_part_of_what_was_said(turns: tuple[str, str], expect
     assert [right for _, right, _ in corrections(*turns)] == [expected]
 
 
-def test_what_may_answer_a_question_corrects_nothing_unless_it_is_announced() -> None:
+def test_what_may_answer_a_question_has_to_be_announced() -> None:
     asked = ("I am 45 years old.", f"{AGENT}How many guests do you expect?")
     assert corrections(*asked, "46 actually") == []
     assert corrections(*asked, "Sorry, I meant 46, not 45.") == [("age", "46", "45")]
