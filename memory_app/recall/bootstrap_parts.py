@@ -21,7 +21,7 @@ from memory_app.hot.window import HotContext
 from memory_app.language.text import normalise
 from memory_app.language.zones import zone_of
 from memory_app.memories.remember import needs_seed
-from memory_app.recall.own_card import EACH, RELATIONS, own_card, own_key
+from memory_app.recall.own_card import EACH, RELATIONS, is_label, own_card, own_key
 from memory_app.recall.parts import ContextParts, ExpressionPart, shared_vocabulary
 from memory_app.recall.rows import always_shown
 from memory_app.recall.rows.always_shown import KindLimit
@@ -83,7 +83,8 @@ def bootstrap_parts(
     start = _start(connection, row, bootstrap.memories)
     memories = [memory for memory in bootstrap.memories if memory.id not in start.outdated]
     parts = _parts((*memories, *start.missing), row.persona, anchors=anchors)
-    parts = replace(parts, outdated=start.outdated)
+    names_only = {memory.id for memory in bootstrap.own if is_label(row, memory)}
+    parts = replace(parts, hidden=start.outdated | names_only)
     # What tunes the expression stands in that section already.
     in_expression = {memory.id for memory in parts.expression.memories}
     card = own_card(row, [memory for memory in bootstrap.own if memory.id not in in_expression])

@@ -387,7 +387,7 @@ def _searched_topic(
     return Topic(degraded=("memories",)) if topic is None else topic
 
 
-_TOPIC_SECTIONS = ("insights", "memories")
+_TOPIC_SECTIONS = ("insights", "entities", "memories")
 
 
 def _shown_window(

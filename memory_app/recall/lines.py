@@ -5,15 +5,17 @@ A line is one row. Nothing is chosen or cut here; `sections` does that against t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 
+from memory_app.language.text import normalise
+from memory_app.memories.rows.cards import CardFact
 from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionPart
 from memory_app.recall.passages import Words, passage
 from memory_app.recall.records import Hit
 from memory_app.records.kinds import KINDS
-from memory_app.records.quote import quoted, quoted_label, shortened
+from memory_app.records.quote import ELLIPSIS, quoted, quoted_label, shortened
 from memory_app.records.records import UNSTORED, Memory, Tier, Turn
 
 SHORT_CHARS = 400
@@ -25,13 +27,19 @@ PAST_CHARS = 80
 LINKED_LIMIT = 8
 """Most entities named beside a card's own."""
 
+LATEST_TURNS = 2
+"""Turns of the session that come before any line of the log: an answer needs to see what it answers."""
+
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One row of a section: ``text`` as stored, between a ``head`` and a ``tail`` of ours.
 
-    Of a long text the passage with most of ``words`` is shown, without any the beginning. ``always``: it is shown
-    before anything else is, as far as the budget allows.
+    Of a long text the passage with most of ``words`` is shown, without any the beginning; of a card, whose ``text``
+    is its ``facts``, as many of them as there is room for. ``always``: it is shown before anything else is, as far as
+    the budget allows. ``is_statement``: it says nothing but its text, neither when it was said nor by whom.
     """
 
     head: str
@@ -41,10 +49,39 @@ class Line:
     turn: Turn | None = None
     words: Words = field(default_factory=dict)
     always: bool = False
+    facts: tuple[CardFact, ...] = ()
+    is_statement: bool = False
 
     def cut_to(self, chars: int) -> str:
         """Return the line with at most ``chars`` characters of its text."""
-        return f"{self.head}{quoted(passage(self.text, chars, self.words))}{self.tail}"
+        return f"{self.head}{quoted(self._cut_text(chars))}{self.tail}"
+
+    def _cut_text(self, chars: int) -> str:
+        facts = self.facts_within(chars)
+        if not facts:
+            return passage(self.text, chars, self.words)
+        return _listed(facts) if len(facts) == len(self.facts) else f"{_listed(facts)} {ELLIPSIS}"
+
+    def facts_within(self, chars: int) -> tuple[CardFact, ...]:
+        """Return the facts of a card that stand whole in the line when it is cut to ``chars`` characters."""
+        if len(self.text) <= chars:
+            return self.facts
+        # For the ellipsis behind them.
+        lengths = (len(_listed(self.facts[:count])) + 2 for count in range(1, len(self.facts)))
+        return self.facts[: sum(length <= chars for length in lengths)]
+
+    def ids_within(self, chars: int) -> tuple[str, ...]:
+        """Return the ids of what stands in the line when it is cut to ``chars`` characters."""
+        return (*self.ids, *(str(fact.id) for fact in self.facts_within(chars) if fact.id))
+
+    def without(self, texts: Container[str]) -> Line | None:
+        """Return the line without the facts whose normalised words are among ``texts``; None when nothing is left."""
+        if self.is_statement and normalise(self.text) in texts:
+            return None
+        rest = tuple(fact for fact in self.facts if normalise(fact.text) not in texts)
+        if len(rest) == len(self.facts):
+            return self
+        return replace(self, text=_listed(rest), facts=rest) if rest else None
 
 
 def section_lines(parts: ContextParts, now: datetime) -> dict[str, tuple[Line, ...]]:
@@ -142,14 +179,22 @@ def _mood_lines(part: ExpressionPart) -> tuple[Line, ...]:
     return (Line("Mood: ", ", ".join(remarks)),) if remarks else ()
 
 
+def _listed(facts: Iterable[CardFact]) -> str:
+    """Sentences one after the other; what ends without a mark gets a semicolon before the next."""
+    texts = [fact.text.strip() for fact in facts]
+    ended = [text if text.endswith(_SENTENCE_ENDS) else f"{text};" for text in texts[:-1]]
+    return " ".join([*ended, *texts[-1:]])
+
+
 def _card_line(card: Card) -> Line:
-    statements = "; ".join(filter(None, (card.summary, *card.facts)))
+    summary = (CardFact(card.summary),) if card.summary else ()
+    facts = (*summary, *card.facts)
     # Labels come from users as well: unquoted, one could look like a heading of the window.
     head = f"- {quoted_label(card.label)} ({quoted_label(card.type)})"
-    if statements:
+    if facts:
         head += ": "
     tail = f" (linked: {_labels(card.linked[:LINKED_LIMIT])})" if card.linked else ""
-    return Line(head, statements, tail=tail, ids=(card.key,), always=card.is_own)
+    return Line(head, _listed(facts), tail=tail, ids=(card.key,), always=card.is_own, facts=facts)
 
 
 def _labels(labels: Iterable[str]) -> str:
@@ -162,8 +207,14 @@ def _row_line(row: Hit, parts: ContextParts) -> Line:
     head = f'<memory tier="{row.tier.value}" id="{short_id(row.id)}"{of_agent}{pending}>'
     if row.tier is Tier.DAILY_LOGS:
         head += _log_head(row.at, row.speaker, parts.zone)
-    tail = f"{_past_tail(parts, row.id)}</memory>"
-    return Line(head, row.text, tail=tail, ids=(str(row.id),), words=parts.words)
+    return Line(
+        head,
+        row.text,
+        tail=f"{_past_tail(parts, row.id)}</memory>",
+        ids=(str(row.id),),
+        words=parts.words,
+        is_statement=row.tier is Tier.FACTS,
+    )
 
 
 def log_line(turn: Turn, parts: ContextParts) -> Line:
@@ -196,10 +247,11 @@ def _session_lines(session: SessionPart, zone: tzinfo, now: datetime) -> tuple[L
             text=turn.text,
             ids=(str(turn.id),),
             turn=turn,
+            always=newer < LATEST_TURNS,
         )
-        for turn in reversed(session.turns)
+        for newer, turn in enumerate(reversed(session.turns))
     )
-    return (Line(head, ""), *turns)
+    return (Line(head, "", always=True), *turns)
 
 
 def _log_head(at: datetime | None, speaker: str | None, zone: tzinfo) -> str:

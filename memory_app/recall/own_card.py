@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from memory_app.errors import InvalidInput
 from memory_app.language.text import slug
+from memory_app.memories.rows.cards import CardFact
 from memory_app.memories.vital import RELATIONS as VITAL_RELATIONS
 from memory_app.recall.parts import Card
 from memory_app.records.records import Memory
@@ -56,18 +57,32 @@ def own_key(row: ScopeRow) -> str | None:
         return None
 
 
-def _is_label(memory: Memory, label: str | None) -> bool:
-    """Whether it says no more than that the card's label is the name."""
+def is_label(row: ScopeRow, memory: Memory) -> bool:
+    """Whether a fact of the user says no more than the name by which they are shown."""
     name = memory.object
-    return memory.relation == "name" and name is not None and name.casefold() == (label or "").casefold()
+    return (
+        memory.relation == "name" and name is not None and name.casefold() == (_label(row) or "").casefold()
+    )
+
+
+def _label(row: ScopeRow) -> str | None:
+    return row.label or row.user
 
 
 def own_card(row: ScopeRow, facts: Iterable[Memory]) -> Card | None:
     """The card of the scope's user; None when nothing of it is known. ``facts`` are in the order of `RELATIONS`."""
     key = own_key(row)
-    texts = tuple(memory.text for memory in facts if not _is_label(memory, row.label or row.user))[
-        :FACTS_LIMIT
-    ]
-    if key is None or row.user is None or not texts:
+    known = tuple(facts)
+    label = _label(row)
+    if key is None or label is None or not known:
         return None
-    return Card(key=key, label=row.label or row.user, type="person, the user", facts=texts, is_own=True)
+    # As they spell it, which the id of a user need not do.
+    spelled = (memory.object for memory in known if is_label(row, memory))
+    shown = tuple(CardFact(memory.text, memory.id) for memory in known if not is_label(row, memory))
+    return Card(
+        key=key,
+        label=next(filter(None, spelled), label),
+        type="person, the user",
+        facts=shown[:FACTS_LIMIT],
+        is_own=True,
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from uuid import UUID
 
+from memory_app.memories.rows.cards import CardFact
 from memory_app.recall.records import Hit
 from memory_app.records.records import EmotionalState, Memory, Turn
 
@@ -30,7 +31,7 @@ class Card:
     label: str
     type: str
     summary: str = ""
-    facts: tuple[str, ...] = ()
+    facts: tuple[CardFact, ...] = ()
     linked: tuple[str, ...] = ()
     is_own: bool = False
 
@@ -73,8 +74,9 @@ class ContextParts:
     """The user's time zone; every time is shown in it."""
     degraded: tuple[str, ...] = ()
     """Names of what could not be read in time; passed on."""
-    outdated: frozenset[UUID] = frozenset()
-    """Memories that are not shown: the agent began with them once, and no longer does."""
+    hidden: frozenset[UUID] = frozenset()
+    """Memories that are not shown: the agent began with them once and no longer does, or they say no more than the
+    name by which the user is shown."""
 
     @property
     def turns(self) -> tuple[Turn, ...]:

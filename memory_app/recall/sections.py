@@ -2,28 +2,25 @@
 
 Everything counts against the budget, labels included, and no budget is ever exceeded. Rows are whole: one
 that does not fit is left out, or cut if it is long, and the window says so. All text from outside is
-quoted. Breadth comes first: long rows are short until every row has had its chance; what is left makes them
-longer again.
+quoted. What of each section is shown is chosen by `choice`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory_app.errors import InvalidInput
-from memory_app.language.budget import allocate, count_tokens
+from memory_app.language.budget import count_tokens
 from memory_app.language.marks import without_marks
-from memory_app.recall.lines import SHORT_CHARS, Line, section_lines
+from memory_app.recall.choice import Choice, Draft, Selection, first_choice, further_choice, heading
+from memory_app.recall.lines import section_lines
 from memory_app.recall.log_block import LogBlock, log_block
 from memory_app.recall.parts import ContextParts
-from memory_app.records.layout import LAYOUT, PLACES, PREFACE, Place
+from memory_app.records.layout import PLACES, PREFACE
 from memory_app.records.quote import quoted_label, shortened
 from memory_app.records.records import Role, Turn
-
-CUT_CHARS = (3200, 1600, 800)
-"""Lengths between `SHORT_CHARS` and the whole that a long row may be cut to, longest first."""
 
 LOG_SECTION = "memories"
 """The section under whose rows the lines of the log stand."""
@@ -32,9 +29,6 @@ LOG_SHARE = 0.4
 LOG_TOKENS = 400
 """Room for the best lines of the log before other sections get more than their share: so much of the budget, at most
 so many tokens."""
-
-CHARS_PER_TOKEN_LIMIT = 8
-"""A text with more characters than this per token left is not worth counting: it cannot fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,48 +67,7 @@ class ContextWindow:
     """Turns that are the last lines of the session section, oldest first, their text cut as in the window."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A section before the cut: rows strongest first, each in its short form with its tokens."""
-
-    place: Place
-    lines: tuple[Line, ...]
-    shorts: tuple[str, ...]
-    costs: tuple[int, ...]
-    heading_cost: int
-    over_limit: int
-
-    @property
-    def demand(self) -> int:
-        return self.heading_cost + sum(self.costs)
-
-    @property
-    def is_dialogue(self) -> bool:
-        """Whether it is shown oldest first, and without holes."""
-        return any(line.turn for line in self.lines)
-
-    @property
-    def floor(self) -> int:
-        """Tokens without which it is not shown at all, for a section or a first row that is always there."""
-        if not self.lines or not (self.place.always or self.lines[0].always):
-            return 0
-        return self.heading_cost + self.costs[0]
-
-
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    """The rows of a draft that are in the window: text by the row's place in the draft, cut to ``chars``."""
-
-    texts: Mapping[int, str]
-    chars: Mapping[int, int]
-    tokens: int
-
-
-def _heading(title: str) -> str:
-    return f"\n[{title}]"
-
-
-LOG_HEADING_TOKENS = count_tokens(_heading(PLACES[LOG_SECTION].title))
+LOG_HEADING_TOKENS = count_tokens(heading(PLACES[LOG_SECTION].title))
 
 
 # --- rendering ----------------------------------------------------------------------------------------------
@@ -127,24 +80,17 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
     """
     if budget_tokens < 0:
         raise InvalidInput("budget_tokens: 0 or more", field="budget_tokens")
-    drafts = _drafts(section_lines(parts, now))
     preface = _preface(parts.degraded, budget_tokens)
     room = budget_tokens - count_tokens(preface)
     # Set aside for lines of the log, which hold more answers than anything else that could take it.
     aside = min(int(LOG_SHARE * room), LOG_TOKENS) if parts.log else 0
-    selections = _choose(drafts, room - aside)
+    choice = first_choice(section_lines(parts, now), room=room, aside=aside)
     # Without rows the lines stand under a heading of their own.
-    has_rows = any(
-        selection.texts and draft.place.name == LOG_SECTION
-        for draft, selection in zip(drafts, selections, strict=True)
-    )
-    heading = 0 if has_rows else LOG_HEADING_TOKENS
-    block = log_block(parts, room=room - sum(selection.tokens for selection in selections) - heading)
-    left = room - block.tokens - (heading if block.lines else 0)
-    # More rows before longer ones: breadth comes first.
-    selections = _spend_rest(drafts, selections, budget=left, spend=_fill_further)
-    selections = _spend_rest(drafts, selections, budget=left, spend=_lengthen)
-    chosen = list(zip(drafts, selections, strict=True))
+    own_heading = 0 if _has_rows(choice) else LOG_HEADING_TOKENS
+    block = log_block(parts, room=room - choice.tokens - own_heading)
+    left = room - block.tokens - (own_heading if block.lines else 0)
+    choice = further_choice(choice, budget=left)
+    chosen = list(zip(choice.drafts, choice.selections, strict=True))
     sections = tuple(
         section
         for draft, selection in chosen
@@ -163,6 +109,13 @@ def render(parts: ContextParts, *, budget_tokens: int, now: datetime) -> Context
         dropped=_dropped(chosen),
         preface=preface if sections else "",
         turns=_turns(chosen),
+    )
+
+
+def _has_rows(choice: Choice) -> bool:
+    return any(
+        selection.texts and draft.place.name == LOG_SECTION
+        for draft, selection in zip(choice.drafts, choice.selections, strict=True)
     )
 
 
@@ -213,103 +166,6 @@ def as_json(window: ContextWindow) -> dict[str, object]:
     }
 
 
-# --- choosing -----------------------------------------------------------------------------------------------
-
-
-def _drafts(lines: Mapping[str, tuple[Line, ...]]) -> list[_Draft]:
-    return [_draft(place, lines[place.name]) for place in LAYOUT]
-
-
-def _draft(place: Place, lines: tuple[Line, ...]) -> _Draft:
-    rows = lines[: place.limit]
-    # Counted once: `allocate` and every fill ask for these figures again.
-    shorts = tuple(row.cut_to(SHORT_CHARS) for row in rows)
-    return _Draft(
-        place=place,
-        lines=rows,
-        shorts=shorts,
-        costs=tuple(map(count_tokens, shorts)),
-        heading_cost=count_tokens(_heading(place.title)) if rows else 0,
-        over_limit=len(lines) - len(rows),
-    )
-
-
-def _choose(drafts: Sequence[_Draft], budget: int) -> list[_Selection]:
-    granted = allocate(
-        [draft.place.share for draft in drafts],
-        [draft.demand for draft in drafts],
-        max(budget, 0),
-        floors=[draft.floor for draft in drafts],
-    )
-    selections = [_fill(draft, room) for draft, room in zip(drafts, granted, strict=True)]
-    return _spend_rest(drafts, selections, budget=budget, spend=_fill_further)
-
-
-def _fill(draft: _Draft, room: int) -> _Selection:
-    """As many rows in their short form as fit into ``room`` tokens, the strongest first."""
-    tokens = draft.heading_cost
-    texts = {}
-    for place, (short, cost) in enumerate(zip(draft.shorts, draft.costs, strict=True)):
-        if tokens + cost <= room:
-            texts[place] = short
-            tokens += cost
-        elif draft.is_dialogue:
-            # An older turn after a gap would read as if it were the one before.
-            break
-    return _Selection(texts, dict.fromkeys(texts, SHORT_CHARS), tokens if texts else 0)
-
-
-def _spend_rest(
-    drafts: Sequence[_Draft],
-    selections: Sequence[_Selection],
-    *,
-    budget: int,
-    spend: Callable[[_Draft, _Selection, int], _Selection],
-) -> list[_Selection]:
-    """``spend`` what is over of the budget, section by section: those always there first, then by share."""
-    rest = budget - sum(selection.tokens for selection in selections)
-    spent = list(selections)
-    places = sorted(range(len(drafts)), key=lambda place: _rank(drafts[place].place))
-    for place in places:
-        spent[place] = spend(drafts[place], selections[place], rest)
-        rest -= spent[place].tokens - selections[place].tokens
-    return spent
-
-
-def _rank(place: Place) -> tuple[bool, float]:
-    return not place.always, -place.share
-
-
-def _fill_further(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
-    return _fill(draft, selection.tokens + rest)
-
-
-def _lengthen(draft: _Draft, selection: _Selection, rest: int) -> _Selection:
-    """``selection`` with rows as long as ``rest`` tokens allow, the strongest row first."""
-    texts, chars = dict(selection.texts), dict(selection.chars)
-    tokens = selection.tokens
-    for place in selection.texts:
-        line, cost = draft.lines[place], draft.costs[place]
-        for length in _longer_cuts(line, rest + cost):
-            text = line.cut_to(length)
-            more = count_tokens(text) - cost
-            if more <= rest:
-                texts[place], chars[place] = text, length
-                tokens += more
-                rest -= more
-                break
-    return _Selection(texts, chars, tokens)
-
-
-def _longer_cuts(line: Line, room: int) -> list[int]:
-    """Lengths in characters to which a long row may be cut, longest first, as far as ``room`` tokens may hold them."""
-    whole = len(line.text)
-    if whole <= SHORT_CHARS:
-        return []
-    cuts = [whole, *(chars for chars in CUT_CHARS if chars < whole)]
-    return [chars for chars in cuts if chars <= room * CHARS_PER_TOKEN_LIMIT]
-
-
 # --- putting together ---------------------------------------------------------------------------------------
 
 
@@ -328,18 +184,18 @@ def _joined(preface: str, sections: Sequence[WindowSection]) -> str:
     # Only whole lines joined by newlines, because token counts add up over lines and over nothing else.
     lines = [preface]
     for section in sections:
-        lines += [_heading(section.title), *section.lines]
+        lines += [heading(section.title), *section.lines]
     return "\n".join(lines)
 
 
-def _section(draft: _Draft, selection: _Selection, *, block: LogBlock) -> WindowSection | None:
+def _section(draft: Draft, selection: Selection, *, block: LogBlock) -> WindowSection | None:
     """A section of what was chosen, the lines of the log under the rows they belong to; None when it is empty."""
     if draft.place.name != LOG_SECTION:
         block = LogBlock()
     if not selection.texts and not block.lines:
         return None
     order = _display_order(draft, selection)
-    row_ids = [id for place in order for id in draft.lines[place].ids]
+    row_ids = [id for place in order for id in draft.lines[place].ids_within(selection.chars[place])]
     return WindowSection(
         name=draft.place.name,
         title=draft.place.title,
@@ -349,7 +205,7 @@ def _section(draft: _Draft, selection: _Selection, *, block: LogBlock) -> Window
     )
 
 
-def _display_order(draft: _Draft, selection: _Selection) -> list[int]:
+def _display_order(draft: Draft, selection: Selection) -> list[int]:
     places = list(selection.texts)
     if not draft.is_dialogue:
         return places
@@ -357,7 +213,7 @@ def _display_order(draft: _Draft, selection: _Selection) -> list[int]:
     return places[:1] + places[:0:-1]
 
 
-def _dropped(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Dropped, ...]:
+def _dropped(chosen: Iterable[tuple[Draft, Selection]]) -> tuple[Dropped, ...]:
     notes = []
     for draft, selection in chosen:
         shortened_count = sum(
@@ -365,14 +221,14 @@ def _dropped(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Dropped, ...]
         )
         counts = {
             "limit": draft.over_limit,
-            "budget": len(draft.lines) - len(selection.texts),
+            "budget": len(draft.lines) - len(selection.texts) - len(draft.repeated),
             "shortened": shortened_count,
         }
         notes += [Dropped(draft.place.name, rows, reason) for reason, rows in counts.items() if rows]
     return tuple(notes)
 
 
-def _turns(chosen: Iterable[tuple[_Draft, _Selection]]) -> tuple[Turn, ...]:
+def _turns(chosen: Iterable[tuple[Draft, Selection]]) -> tuple[Turn, ...]:
     """The turns in the window, oldest first, their text cut as there."""
     turns = []
     for draft, selection in chosen:

@@ -72,7 +72,7 @@ def with_topic(parts: ContextParts, topic: Topic, *, turn_ids: set[str], limit: 
     shown_ids = {str(memory.id) for section in sections for memory in section}
     shown_ids |= {str(id) for id in parts.narrative_ids}
     shown_ids |= turn_ids
-    shown_ids |= {str(id) for id in parts.outdated}
+    shown_ids |= {str(id) for id in parts.hidden}
     rows = _rows([hit for hit in topic.hits if str(hit.id) not in shown_ids], limit)
     shown_ids |= {str(hit.id) for hit in rows}
     return replace(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import Connection, select, text
 
@@ -21,19 +22,21 @@ NEWEST_MENTIONS = 200
 # memory of an entity that is talked about every day.
 _CARDS = text(
     """
-    SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.facts, l.linked
+    SELECT e.key, e.label, e.type, e.summary, e.last_seen, f.ids, f.texts, l.linked
     FROM (
         SELECT * FROM entities
         WHERE scope_id = ANY(:scopes) AND id = ANY(:ids) AND merged_into IS NULL
         ORDER BY mention_count DESC, last_seen DESC, id LIMIT :most) e
     CROSS JOIN LATERAL (
-        SELECT ARRAY(
-            SELECT m.text FROM (
+        SELECT array_agg(s.id ORDER BY s.place) AS ids, array_agg(s.text ORDER BY s.place) AS texts FROM (
+            SELECT m.id, m.text,
+                row_number() OVER (ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id) AS place
+            FROM (
                 SELECT n.scope_id, n.memory_id FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id
                 ORDER BY n.memory_id DESC LIMIT :newest) n
             JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
             WHERE m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())
-            ORDER BY m.pinned DESC, m.importance DESC, m.last_seen DESC, m.id LIMIT :facts) AS facts) f
+            ORDER BY place LIMIT :facts) s) f
     CROSS JOIN LATERAL (
         SELECT ARRAY(
             SELECT o.label FROM (
@@ -49,6 +52,14 @@ _CARDS = text(
 
 
 @dataclass(frozen=True, slots=True)
+class CardFact:
+    """A statement on a card. ``id`` is that of the memory; None: a summary of the entity."""
+
+    text: str
+    id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EntityCard:
     """``key`` is ``type:slug``; ``facts`` are the strongest current ones, ``linked`` labels of entities beside it."""
 
@@ -57,7 +68,7 @@ class EntityCard:
     type: str
     summary: str | None
     last_seen: datetime
-    facts: tuple[str, ...] = ()
+    facts: tuple[CardFact, ...] = ()
     linked: tuple[str, ...] = ()
 
 
@@ -104,7 +115,7 @@ def whole(
             type=row.type,
             summary=row.summary,
             last_seen=row.last_seen,
-            facts=tuple(row.facts),
+            facts=tuple(map(CardFact, row.texts or (), row.ids or ())),
             linked=tuple(row.linked),
         )
         for row in connection.execute(_CARDS, values)

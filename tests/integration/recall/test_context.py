@@ -91,13 +91,13 @@ def test_every_section_shows_what_is_stored_in_the_order_of_the_layout(full: Run
         "insights": "Slow mornings help Bob.",
         "identity": "Ada learns patience.",
         "entities": "Kyoto",
-        "memories": "Bob keeps bees in Kyoto.",
+        "memories": "The bees in Kyoto were restless",
         "narrative": "They planned the garden.",
         "session": "Good morning Ada",
     }.items():
         assert shown in lines(found, section), section
     assert "Ada is an AI." in lines(found, "core"), "the agent's own memories are part of each user's window"
-    assert "The bees in Kyoto were restless" in lines(found, "memories")
+    assert "Bob keeps bees in Kyoto." in lines(found, "entities")
     assert found.degraded == ()
 
 
@@ -255,7 +255,7 @@ def test_with_the_embedder_away_the_window_says_what_is_missing(full: Runtime, t
         session="s1",
     )
     assert found.degraded == ("similarity",)
-    assert "Bob keeps bees in Kyoto." in lines(found, "memories")
+    assert "Bob keeps bees in Kyoto." in lines(found, "entities")
     assert "Good morning Ada" in lines(found, "session")
 
 
@@ -274,4 +274,4 @@ def test_before_its_first_turn_a_session_tells_the_gap(full: Runtime, tenant: in
     assert lines(found, "session") == (
         'Session "never": just begun. Last interaction before it: less than a minute ago.'
     )
-    assert "Bob keeps bees in Kyoto." in lines(found, "memories")
+    assert "Bob keeps bees in Kyoto." in lines(found, "entities")

@@ -292,3 +292,25 @@ def test_the_style_of_communication_is_shown_with_the_anchors(runtime: Runtime, 
     anchor = Statement("anchor", "They joke about trains.", importance=8, relational_context=context)
     remember(runtime, tenant, BOB, statement=anchor)
     assert "teasing, short messages" in "\n".join(lines(window(runtime, tenant), "relationship"))
+
+
+# --- nothing twice ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_on_the_own_card_is_shown_once_and_its_memory_rated(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "I'm allergic to walnuts.", "My sister Ode is a pilot.", session="s1")
+    finder.drain(runtime)
+    found = window(runtime, tenant, "What do you know about Ode and walnuts?")
+    assert found.text.count("bob is allergic to walnuts.") == 1
+    assert found.text.count("bob has a sister called Ode.") == 1
+    query = RecallQuery("Am I allergic to walnuts?", tiers=(Tier.FACTS,), limit=1)
+    (allergy,) = recall(runtime, tenant, BOB, query=query).memories
+    assert str(allergy.id) in found.ids
+
+
+def test_a_name_that_every_line_shows_is_no_row(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "My name is BoB.", "The bus was late again today.", session="s1")
+    finder.drain(runtime)
+    found = window(runtime, tenant, "What is my name?")
+    assert "is called" not in found.text
+    assert lines(found, "entities") == ["- BoB (person, the user)"]
