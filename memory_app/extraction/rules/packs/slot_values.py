@@ -202,7 +202,7 @@ def _thing(pack: Pack, text: str) -> str | None:
 
 def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
     """Words that make a whole of at most ``limit`` words, without their article."""
-    if text.split()[0].lower() in pack.words.not_first:
+    if _points_at_talk(pack, text):
         return None
     words = _without_article(pack, text.split())
     if len(words) > limit:
@@ -216,6 +216,13 @@ def _phrase(pack: Pack, text: str, *, limit: float = math.inf) -> str | None:
     if _is_doubtful(pack, lowered):
         return None
     return reported(pack, " ".join(words))
+
+
+def _points_at_talk(pack: Pack, text: str) -> bool:
+    """Whether a phrase begins with a word such as "the". A title has capitals: "The Beach"."""
+    first, *others = text.split()
+    is_title = first[0].isupper() and bool(others) and others[0][0].isupper()
+    return first.lower() in pack.words.not_first and not is_title
 
 
 def reported(pack: Pack, text: str) -> str:
