@@ -67,12 +67,12 @@ def forget(
     Where others work on the rows, a worker does it in turn, and the command shows how far it is. It may be
     interrupted: the erasure goes on.
     """
-    named = [part for part in (person, session, turn, memory_id) if part is not None]
-    if len(named) != 1:
-        raise typer.BadParameter("name one of PERSON, --session, --turn and --memory")
     # Whoever writes `--user mira` and no session may mean all of Mira: that is a PERSON, and must be said so.
     if session is None and not (agent is None and user is None):
         raise typer.BadParameter("--agent and --user say whose --session; a PERSON stands alone")
+    named = [part for part in (person, session, turn, memory_id) if part is not None]
+    if len(named) != 1:
+        raise typer.BadParameter("name one of PERSON, --session, --turn and --memory")
     if dry_run and (turn or memory_id):
         raise typer.BadParameter("only for a PERSON or a --session", param_hint="--dry-run")
     of_session = None if session is None else Scope(agent or USUAL_AGENT, user or USUAL_USER, session)

@@ -83,7 +83,7 @@ def test_one_memory_is_forgotten_and_named_in_the_question(
         ((), "name one of"),
         (("mira", "--session", "chat"), "name one of"),
         (("--turn", NOTHING, "--memory", NOTHING), "name one of"),
-        (("--user", "mira"), "name one of"),
+        (("--user", "mira"), "stands alone"),
         (("mira", "--agent", "ada"), "stands alone"),
         (("--turn", NOTHING, "--dry-run"), "--dry-run"),
     ],
