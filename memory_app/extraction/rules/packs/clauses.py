@@ -265,8 +265,12 @@ def _is_shouted(text: str) -> bool:
 
 def _without_date(text: str, date: DateMatch) -> str:
     start, end = date.span
-    before = text[:start].rstrip(" ,")
-    after = text[end:].lstrip(" ,")
+    before = text[:start].rstrip()
+    after = text[end:].lstrip()
+    if before and not before.endswith(",") and after.startswith(","):
+        # Or two clauses would be one: "I left Acme in April, I work at Apex".
+        return " ".join(f"{before}{after}".split())
+    before, after = before.rstrip(","), after.lstrip(" ,")
     return " ".join(f"{before} {after}".split())
 
 

@@ -33,7 +33,13 @@ from memory_app.extraction.rules.packs.clauses import (
 from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.pack import Pack
-from memory_app.extraction.rules.packs.persons import Persons, spelled_out, subject_of
+from memory_app.extraction.rules.packs.persons import (
+    Persons,
+    begins_with_shared_verb,
+    is_about_speaker,
+    spelled_out,
+    subject_of,
+)
 
 NOBODY = Persons()
 
@@ -158,14 +164,18 @@ def _of_sentence(author: Author, sentence: str, persons: Persons) -> SentenceRea
     facts: list[Fact] = []
     unread: list[str] = []
     subject = ""
+    is_own = True
     place = 0
     while place < len(parts):
-        count, hits = _of_first_parts(author, parts[place:])
+        # "My nephew is 12 and likes Lego": in some languages "likes" may be the speaker's as well.
+        may_be_own = is_own or not begins_with_shared_verb(author.pack, parts[place].text)
+        count, hits = _of_first_parts(author, parts[place:]) if may_be_own else (1, [])
         if not hits:
             hits = _of_unnamed(author, parts[place].text, subject=subject, persons=persons)
             hits = hits or _of_known(author, parts[place].text)
         facts += hits
         subject = subject_of(author.pack, parts[place].text) or (subject if _goes_on(hits) else "")
+        is_own = is_about_speaker(author.pack, parts[place].text) or (bool(hits) and not subject)
         if not hits:
             # Across a dash or a bracket nothing is joined again.
             unread.append((parts[place].separator or ". ") + parts[place].text)

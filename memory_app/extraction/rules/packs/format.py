@@ -59,6 +59,10 @@ class ClauseWords(_Part):
     """What says that something takes the place of what was before, whatever else is said: "now", "instead"."""
     ends: tuple[str, ...] = ()
     """Words behind which any object is whole: so, because."""
+    shared: tuple[str, ...] = ()
+    """Verbs that are the same of the speaker and of somebody else, as a clause without a subject begins: "mag"."""
+    own: tuple[str, ...] = ()
+    """Words of a clause about the speaker, who goes on in a clause that begins with one of ``shared``."""
     inverted: tuple[str, ...] = ()
     """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
     abbreviations: tuple[str, ...] = ()

@@ -101,6 +101,8 @@ class Pack:
     beside: re.Pattern[str]
     day_part: re.Pattern[str]
     change: re.Pattern[str]
+    shared: re.Pattern[str]
+    own: re.Pattern[str]
     they: re.Pattern[str]
     pronoun: re.Pattern[str]
     inverted: re.Pattern[str]
@@ -210,6 +212,8 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         beside=compiler.compiled_words("clause.beside", clause.beside),
         day_part=any_case(rf"\s+(?P<part>{compiler.choices('clause.day_parts', clause.day_parts)})$"),
         change=compiler.compiled_words("clause.changes", clause.changes),
+        shared=any_case(rf"^(?:{compiler.choices('clause.shared', clause.shared)}){WORD_END}"),
+        own=compiler.compiled_words("clause.own", clause.own),
         they=any_case(rf"{WORD_START}(?:{compiler.slots['they']}){WORD_END}"),
         pronoun=any_case(rf"^{either_word(file.people.pronouns)}{WORD_END}"),
         inverted=any_case(

@@ -91,7 +91,7 @@ def _value(pack: Pack, slot: str, text: str, *, is_loose: bool) -> str | None:
 
 def first_name(pack: Pack, text: str) -> str | None:
     """The name with which ``text`` begins, where more words may follow: "Anna works"."""
-    words = _without_possession(text.split())
+    words = _without_article(pack, _without_possession(text.split()))
     first = words[0].lower().rstrip(".")
     # A title alone names nobody.
     fewest = 2 if first in pack.words.titles else 1
