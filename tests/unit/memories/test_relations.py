@@ -44,6 +44,8 @@ def test_opposites_end_each_other_both_ways() -> None:
         assert all(row.name in RELATIONS[other].opposes for other in row.opposes)
     assert "dislikes" in relation_of("likes").opposes
     assert "left" in relation_of("works_at").opposes
+    for owned in ("has", "has_pet", "owns", "drives", "has_condition"):
+        assert "no_longer_has" in relation_of(owned).opposes
 
 
 def test_an_agent_declares_more_single_valued_relations() -> None:
