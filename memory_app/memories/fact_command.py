@@ -11,8 +11,8 @@ from memory_app.console.instants import instant_option
 from memory_app.console.output import AsJson, out, write_json
 from memory_app.console.scope import Agent, User
 from memory_app.console.settings import Data
+from memory_app.console.statement import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.memories.commands import stored_line
-from memory_app.memories.statement_options import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.records.records import ENTITY_TYPES
 from memory_app.records.scope import Scope
 

@@ -13,9 +13,9 @@ from memory_app.console.json_option import object_option
 from memory_app.console.output import AsJson, out, write_json, write_table
 from memory_app.console.scope import Agent, ForAll, MaybeUser, User, scope_for
 from memory_app.console.settings import Data
+from memory_app.console.statement import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.errors import Permanent
 from memory_app.memories.commands import stored_line
-from memory_app.memories.statement_options import Importance, ImportanceScale, SaidAt, ValidFrom, ValidUntil
 from memory_app.recall.sections import as_json as window_as_json
 from memory_app.records.records import Role, Stage, Tier
 from memory_app.records.scope import Scope
