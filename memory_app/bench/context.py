@@ -22,7 +22,7 @@ from memory_app.bench.retrieval import AGENT
 from memory_app.bench.stage import Say
 from memory_app.language.budget import count_tokens
 from memory_app.language.text import normalise
-from memory_app.records.quote import LINE_BREAK, quoted
+from memory_app.records.quote import CONTINUED, LINE_BREAK, quoted
 from memory_app.records.records import Tier
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
@@ -36,6 +36,7 @@ PASSAGE_CHARS = 60
 WINDOW, CHAT_END, TOP = "window", "end of the chat", "top ten turns"
 
 _CUT = "…"
+_CONTINUED = re.compile(rf"\n{re.escape(CONTINUED.rstrip())} ?")
 _LABEL = re.compile(r"^(?:<[^>]*>)?\W*?(?:\[[^\]]*\]\s*)?(?:[^:]{1,60}:\s)?")
 """What a line says before the words of a turn: a tag or bullet, the time, the speaker."""
 
@@ -115,7 +116,8 @@ def _ask(asked: _Asked, question: Question, shown: dict[tuple[str, int], list[Sh
 
 
 def _shown(asked: _Asked, question: Question, *, text: str, tokens: int) -> Shown:
-    lines = text.splitlines()
+    # A turn that keeps its layout stands on several lines.
+    lines = _CONTINUED.sub(LINE_BREAK, text).splitlines()
     evidence = (asked.turns[id].text for id in question.evidence)
     return Shown(question, sum(is_shown(turn, lines) for turn in evidence), tokens)
 

@@ -79,7 +79,9 @@ class RecallAnswer(Answer):
 class SectionAnswer(Answer):
     name: str
     title: str
-    lines: list[str]
+    lines: list[str] = Field(
+        description="A row each. Code and tables keep their lines: each after the first begins with `| `."
+    )
     ids: list[str]
     tokens: int
 

@@ -100,8 +100,7 @@ def first_choice(lines: Mapping[str, tuple[Line, ...]], *, room: int, aside: int
     choice = _spend_rest(Choice(drafts, selections), budget=budget, spend=_fill)
     # Else the log, which comes next, would take the room of a long directive or of what is known about the person.
     choice = _spend_rest(choice, budget=budget, spend=_lengthen_always)
-    # What the repeats leave goes to rows that had no room yet.
-    return _spend_rest(_without_repeats(choice), budget=budget, spend=_fill)
+    return _without_repeats(choice)
 
 
 def further_choice(choice: Choice, *, budget: int) -> Choice:

@@ -1,6 +1,7 @@
 """Write the lines of each section, strongest first: the quoted text, what stands around it, and the ids in it.
 
-A line is one row. Nothing is chosen or cut here; `sections` does that against the budget.
+A line is one row, of several lines where the layout of its text says something. Nothing is chosen or cut here; `choice`
+does that against the budget.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from memory_app.recall.parts import Card, ContextParts, ExpressionPart, SessionP
 from memory_app.recall.passages import Words, passage
 from memory_app.recall.records import Hit
 from memory_app.records.kinds import KINDS
-from memory_app.records.quote import ELLIPSIS, quoted, quoted_label, shortened
+from memory_app.records.quote import ELLIPSIS, quoted, quoted_label, quoted_lines, shortened
 from memory_app.records.records import UNSTORED, Memory, Tier, Turn
 
 SHORT_CHARS = 400
@@ -54,12 +55,14 @@ class Line:
 
     def cut_to(self, chars: int) -> str:
         """Return the line with at most ``chars`` characters of its text."""
-        return f"{self.head}{quoted(self._cut_text(chars))}{self.tail}"
+        if self.facts:
+            return f"{self.head}{quoted(self._first_facts(chars))}{self.tail}"
+        return f"{self.head}{quoted_lines(passage(self.text, chars, self.words))}{self.tail}"
 
-    def _cut_text(self, chars: int) -> str:
+    def _first_facts(self, chars: int) -> str:
         facts = self.facts_within(chars)
         if not facts:
-            return passage(self.text, chars, self.words)
+            return shortened(self.text, chars)
         return _listed(facts) if len(facts) == len(self.facts) else f"{_listed(facts)} {ELLIPSIS}"
 
     def facts_within(self, chars: int) -> tuple[CardFact, ...]:

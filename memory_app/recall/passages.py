@@ -26,9 +26,12 @@ def passage(text: str, limit: int, words: Words) -> str:
     start = _start(text, limit, words)
     if start <= 0:
         return shortened(text, limit)
-    # One less, for the ellipsis before it.
+    # On a line of its own the ellipsis leaves the next line its indentation.
+    is_indented = text[start - 1] == "\n" and text[start].isspace()
+    mark = f"{ELLIPSIS}\n" if is_indented else ELLIPSIS
     rest = text[start:]
-    return ELLIPSIS + (shortened(rest, limit - 1) if len(rest) > limit - 1 else rest)
+    room = limit - len(mark)
+    return mark + (shortened(rest, room) if len(rest) > room else rest)
 
 
 def _start(text: str, limit: int, words: Words) -> int:

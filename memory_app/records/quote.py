@@ -1,4 +1,4 @@
-"""Text from outside, rendered as one line of data that can neither open nor close a block.
+"""Text from outside, rendered as data that can neither open nor close a block: on one line, or on lines of its own.
 
 What people and tools said is shown to a model between headings and tags of ours. Quoting spells out the few
 characters that could be taken for such a mark, as entities, so that the text stays readable. Nothing here
@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from memory_app.language.characters import INVISIBLE, SHAPES, shape_of
 from memory_app.records.layout import LAYOUT
 
 LINE_BREAK = " / "
 """Stands for a line break, as when verse is quoted in prose; one token with most models."""
+
+CONTINUED = "| "
+"""Begins each further line of a text whose layout is kept. Headings and tags of ours begin at the margin, so that no
+line of such a text stands where one of them could."""
 
 LABEL_LIMIT = 80
 """Longest name of a speaker, session or entity shown, in characters."""
@@ -24,6 +29,11 @@ ELLIPSIS = "…"
 _BREAKS = str.maketrans(dict.fromkeys("\r\x0b\x0c\x85\u2028\u2029", "\n"))
 _SPACE = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r" ?\n\s*")
+_ODD_SPACE = re.compile(r"[^\S\n\t ]")
+_LINE_ENDS = re.compile(r"[\t ]+$", re.MULTILINE)
+_INDENTED = re.compile(r"(?: {2}|\t)[\t ]*\S")
+_COLUMNS = re.compile(r"\S(?: {3,}|\t)\S")
+_CODE = re.compile(r" {0,3}(?:`{3}|~{3})|@@ |diff --git ")
 _HIDDEN_JOINER = re.compile("(?<=[\x20-\x7e])[\u034f\u200c\u200d\ufe00-\ufe0f]+(?=[\x20-\x7e])")
 _OWN_ENTITY = re.compile(r"&(?=(?:amp|lt|gt|#91|#93|#58|#96|#126);)", re.IGNORECASE)
 # Angles of other scripts and of mathematics are quotation marks to many people; before the name of a tag they are none.
@@ -33,16 +43,20 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _ANGLE = str.maketrans(dict.fromkeys("<＜﹤", "&lt;") | dict.fromkeys(">＞﹥", "&gt;"))
-_BRACKETED = re.compile(r"[\[［【〔]([^\[\]［］【】〔〕\n]{1,80})[\]］】〕]")
-_CORNERED = re.compile(r"[「『⟦⁅❲〖〘〚⦋﹝]([^「」『』⟦⟧⁅⁆❲❳〖〗〘〙〚〛⦋⦌﹝﹞\n]{1,80})[」』⟧⁆❳〗〙〛⦌﹞]")
+# Spaces do not count in any of the following, since a text that keeps its layout may have any number of them.
+_BRACKETED = re.compile(r"[\[［【〔]((?:[^\S\n]*+[^\[\]［］【】〔〕\s]){1,80}[^\S\n]*+)[\]］】〕]")
+_CORNERED = re.compile(
+    r"[「『⟦⁅❲〖〘〚⦋﹝]((?:[^\S\n]*+[^「」『』⟦⟧⁅⁆❲❳〖〗〘〙〚〛⦋⦌﹝﹞\s]){1,80}[^\S\n]*+)[」』⟧⁆❳〗〙〛⦌﹞]"
+)
 _HEADINGS = tuple(place.title.replace(" ", "") for place in LAYOUT)
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _LABEL_MARKS = re.compile(r'[\[\]［］【】〔〕{}"：:]+')
 _PLAIN = re.compile(r"[!-%'-9;=?-Z^_a-z|}](?: ?[!-%'-9;=?-Z^_a-z|}])*")
 """Most of what people write: nothing to be spelled out, and no space that would be another one."""
 _ROLE = re.compile(
-    r"^((?:[^\w\n]|_){0,40}(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
-    r"(?: prompt| message)?(?:[^\w\n]|_){0,3}?)[:：]",
+    r"^((?:[^\S\n]*+(?:[^\w\s]|_)){0,40}+[^\S\n]*+"
+    r"(?:system|developer|assistant|user|human|ai|model|tool|function|instructions?)"
+    r"(?:[^\S\n]++(?:prompt|message))?(?:[^\S\n]*+(?:[^\w\s:：]|_)){0,3}+[^\S\n]*+)[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 
@@ -55,14 +69,23 @@ def quoted(text: str) -> str:
     """
     if _PLAIN.fullmatch(text):
         return text
-    # First the entities that stand in the text already, or those put in below would be escaped as well.
-    escaped = _OWN_ENTITY.sub("&amp;", _visible(text)).translate(_ANGLE)
-    escaped = _sub_by_shape(_TAG, escaped, lambda _: "&lt;")
-    escaped = _BRACKETED.sub(_escape_heading, escaped)
-    escaped = _CORNERED.sub(_escape_cornered, escaped)
-    escaped = _sub_by_shape(_FENCE, escaped, _escape_fence)
     # Roles are looked for at the start of each line, so the lines are joined last.
-    return _sub_by_shape(_ROLE, escaped, _escape_colon).replace("\n", LINE_BREAK)
+    return _spelled_out(_visible(text)).replace("\n", LINE_BREAK)
+
+
+def quoted_lines(text: str) -> str:
+    """``text`` as `quoted`; on lines of its own where its layout says something: code, a diff, a table, verse.
+
+    Each line after the first begins with `CONTINUED`, indentation and columns stay, of empty lines one. A text that
+    begins indented has its first line empty.
+    """
+    if "\n" not in text and "\r" not in text:
+        return quoted(text)
+    laid_out = _laid_out(text)
+    if not _has_layout(laid_out):
+        return quoted(text)
+    first, *others = _spelled_out(laid_out).split("\n")
+    return "\n".join([first, *(f"{CONTINUED}{line}".rstrip() for line in others)])
 
 
 def quoted_label(text: str) -> str:
@@ -83,6 +106,37 @@ def shortened(text: str, limit: int) -> str:
     if space > 0:
         head = head[:space]
     return head.rstrip() + ELLIPSIS
+
+
+def _spelled_out(visible: str) -> str:
+    # First the entities that stand in the text already, or those put in below would be escaped as well.
+    escaped = _OWN_ENTITY.sub("&amp;", visible).translate(_ANGLE)
+    escaped = _sub_by_shape(_TAG, escaped, lambda _: "&lt;")
+    escaped = _BRACKETED.sub(_escape_heading, escaped)
+    escaped = _CORNERED.sub(_escape_cornered, escaped)
+    escaped = _sub_by_shape(_FENCE, escaped, _escape_fence)
+    return _sub_by_shape(_ROLE, escaped, _escape_colon)
+
+
+def _has_layout(text: str) -> bool:
+    """Whether indentation, columns or marks of code show that the lines must not be joined."""
+    lines = text.split("\n")
+    if any(_INDENTED.match(line) or _CODE.match(line) for line in lines):
+        return True
+    # One line with a gap may be a slip of the finger; a table has several rows.
+    return sum(bool(_COLUMNS.search(line) or line.startswith("|")) for line in lines) > 1
+
+
+def _laid_out(text: str) -> str:
+    """What a reader sees with its indentation and columns; without empty lines at the ends, and of others one."""
+    broken = text.replace("\r\n", "\n").translate(_BREAKS)
+    plain = _HIDDEN_JOINER.sub("", _ODD_SPACE.sub(" ", INVISIBLE.sub("", broken)))
+    ended = _LINE_ENDS.sub("", plain)
+    lines = [line for line, after in pairwise([*ended.split("\n"), ""]) if line or after]
+    while lines and not lines[0]:
+        del lines[0]
+    # Beside the name of a speaker the first line would lose its indentation against the others.
+    return "\n".join(["", *lines] if lines and lines[0][0] in " \t" else lines)
 
 
 def _visible(text: str) -> str:

@@ -10,7 +10,7 @@ from attacks import TEXTS
 from memory_app.extraction.llm.flags import INSTRUCTION, flagged
 from memory_app.language.characters import SHAPES
 from memory_app.records.layout import LAYOUT
-from memory_app.records.quote import quoted
+from memory_app.records.quote import quoted, quoted_lines
 from memory_app.records.records import Statement
 
 TAG = re.compile(r"[<‹⟨〈《❮˂﹤]\s*/?\s*memory", re.IGNORECASE)
@@ -38,6 +38,19 @@ def test_nothing_of_an_attack_looks_like_a_mark_of_ours(text: str) -> None:
     ):
         letters = "".join(filter(str.isalpha, inner)).upper()
         assert not any(place.title.replace(" ", "") in letters for place in LAYOUT), inner
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_nothing_of_an_attack_in_code_looks_like_a_mark_of_ours(text: str) -> None:
+    _, *others = quoted_lines(f"def f():\n    return 1\n{text}").splitlines()
+
+    shape = "\n".join(others).translate(SHAPES)
+    assert all(line == "|" or line.startswith("| ") for line in others)
+    assert "<" not in shape.replace("&lt;", "")
+    assert not TAG.search(shape)
+    assert not any(ROLE.match(line) for line in shape.splitlines()), shape
+    assert "```" not in shape
+    assert "~~~" not in shape
 
 
 @pytest.mark.parametrize(

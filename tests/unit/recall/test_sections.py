@@ -160,6 +160,33 @@ def test_sections_stand_in_their_order_under_their_headings():
     assert [section.title for section in window.sections] == TITLES
 
 
+CODE = "Look:\ndef f(x):\n    if x:\n        return x\n    return 0"
+
+
+def test_code_keeps_its_lines_and_indentation_in_every_section():
+    parts = ContextParts(
+        core=(memory(1, "core", CODE),),
+        rows=(row(2, CODE), recalled(UUID(int=3), Tier.DAILY_LOGS, CODE, at=NOW, speaker="Mira")),
+        log=(turn(4, Role.USER, "Mira", CODE, minutes_ago=90),),
+        session=SessionPart("s", turns=(turn(5, Role.USER, "Mira", CODE),)),
+    )
+    window = render(parts, budget_tokens=1_000, now=NOW)
+    kept = "Look:\n| def f(x):\n|     if x:\n|         return x\n|     return 0"
+    assert window.text.count(kept) == 5
+    assert window.tokens == count_tokens(window.text)
+    assert as_messages(window)[-1] == {"role": "user", "content": CODE}
+    assert window.text.startswith(window.preface)
+
+
+def test_the_first_line_of_a_passage_of_code_keeps_its_indentation():
+    functions = "\n".join(f"    def step_{n}(self):\n        return {n}" for n in range(60))
+    parts = ContextParts(rows=(row(2, f"class Steps:\n{functions}"),), words={"step_40": 1.0})
+    (line,) = render(parts, budget_tokens=300, now=NOW).sections[0].lines
+    start, *others = line.split("\n")
+    assert start.endswith(">…")
+    assert re.fullmatch(r"\|  {4,8}(def step_\d+\(self\):|return \d+)", others[0]), line
+
+
 def test_an_empty_section_is_left_out():
     window = render(ContextParts(narrative="They met."), budget_tokens=500, now=NOW)
     assert [section.name for section in window.sections] == ["narrative"]
@@ -399,6 +426,7 @@ FRAGMENTS = (
     '"',
     "word " * 90,
     "日本語" * 80,
+    "\n    indented\n\t",
     "x" * 900,
 )
 texts = st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=12)), min_size=1, max_size=5).map(
@@ -488,10 +516,11 @@ def test_no_text_can_open_or_close_a_block(parts, budget):
         line for line in window.text.splitlines() if line in {f"[{title}]" for title in TITLES}
     ] == headings
     assert sum(window.text.count(f"[{title}]") for title in TITLES) == len(headings)
-    lines = [line for section in window.sections for line in section.lines]
+    lines = [part for section in window.sections for line in section.lines for part in line.split("\n")]
     assert len(window.text.splitlines()) == len(window.preface.splitlines()) + 2 * len(headings) + len(lines)
     for section in window.sections:
         for line in section.lines:
+            assert all(part == "|" or part.startswith("| ") for part in line.split("\n")[1:])
             assert is_whole_row(line) if section.name == "memories" else not set(line) & set("<>")
 
 
