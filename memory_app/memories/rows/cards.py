@@ -43,7 +43,8 @@ _CARDS = text(
                 SELECT n.scope_id, n.memory_id FROM mentions n WHERE n.scope_id = e.scope_id AND n.entity_id = e.id
                 ORDER BY n.memory_id DESC LIMIT :newest) n
             JOIN mentions x ON x.scope_id = n.scope_id AND x.memory_id = n.memory_id AND x.entity_id <> e.id
-            JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id AND m.retired_at IS NULL
+            JOIN memories m ON m.scope_id = n.scope_id AND m.id = n.memory_id
+                AND m.retired_at IS NULL AND (m.valid_until IS NULL OR m.valid_until > now())
             JOIN entities o ON o.scope_id = x.scope_id AND o.id = x.entity_id
             GROUP BY o.label ORDER BY count(*) DESC, o.label LIMIT :linked) AS linked) l
     ORDER BY e.mention_count DESC, e.last_seen DESC, e.id

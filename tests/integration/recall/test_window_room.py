@@ -314,3 +314,16 @@ def test_a_name_that_every_line_shows_is_no_row(runtime: Runtime, tenant: int) -
     found = window(runtime, tenant, "What is my name?")
     assert "is called" not in found.text
     assert lines(found, "entities") == ["- BoB (person, the user)"]
+
+
+def test_a_card_is_not_linked_through_what_is_over(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    """What ended by its own date is no longer said on a card, nor what it led to."""
+    for place in ("Porto", "Bonn"):
+        fact = Statement(
+            "fact", f"Ode works in {place}.", mentions=(Mention("person", "Ode"), Mention("place", place))
+        )
+        remember(runtime, tenant, BOB, statement=fact, deduplicate=False)
+    with owner.begin() as connection:
+        connection.execute(text("UPDATE memories SET valid_until = now() WHERE text LIKE '%Porto.'"))
+    (card,) = lines(window(runtime, tenant, "What do you know about Ode?"), "entities")
+    assert card == "- Ode (person): Ode works in Bonn. (linked: Bonn)"
