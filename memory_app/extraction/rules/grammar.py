@@ -104,7 +104,7 @@ _UNRESOLVED = re.compile(
     r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
     r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"
     r"\b(?:that|this|these|those) [\w-]+$|\b(?:their|theirs|his|her)\b|\b(?:that|there|one|ones|another|same)$|"
-    r"^(?:few|most|many|some|more)$",
+    r"^(?:few|most|many|some|more|(?:an?|the|my|our|any)(?: own)?)$",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"\ban? [\w-]+$", re.IGNORECASE)
