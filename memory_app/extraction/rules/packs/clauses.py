@@ -36,6 +36,7 @@ _OPENED_QUESTION = re.compile("[\\s,]*([\u00bf\u00a1])")
 """The signs with which questions and exclamations begin in Spanish."""
 _ORDINAL_DOT = re.compile(r"(?<![\d.])(\d{1,2})\. (?=[a-zß-öø-ÿ])")
 _NUMERIC_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)?(?!\d)")
+_AGE_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]) \((\d{1,2})\)")
 _QUOTES = str.maketrans(
     dict.fromkeys("\u201e\u201c\u201d\u00ab\u00bb\u2039\u203a", '"') | dict.fromkeys("\u2018\u2019", "'")
 )
@@ -77,6 +78,9 @@ def own_text(pack: Pack, text: str) -> str:
     own = own_words("\n".join(lines), is_title=partial(_is_title, pack))
     own = pack.contraction.sub(lambda match: pack.file.contractions[match[0].lower()], own)
     own = _without_inner_dots(pack, own)
+    if pack.tells_ages:
+        # A bracket ends a clause, but "Emil (7) und Oskar (4)" is a list.
+        own = _AGE_IN_BRACKETS.sub(r"/\1", own)
     own = _OPENED_QUESTION.sub(r". \1", own)
     # Character by character is slow, and plain text has none of them.
     return own if own.isascii() else "".join(map(_without_symbol, own))
@@ -236,9 +240,7 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
 
 def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     opened = without_opening(pack, text)
-    # "Mum takes warfarin" is about the speaker's own.
-    if pack.file.people.bare:
-        opened = pack.bare.sub(rf"{pack.file.people.own} \g<0>", opened)
+    opened = with_own(pack, opened)
     date = find_date(pack, opened)
     holds_date = date is not None
     yield Clause(text, holds_date=holds_date, is_cut=is_cut)
@@ -254,6 +256,11 @@ def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
         plain = _plain(pack, rest, has_front=begins_with_date)
         for reading in dict.fromkeys((plain, _without_tails(pack, plain), rest)):
             yield Clause(reading, date, is_cut=is_cut)
+
+
+def with_own(pack: Pack, text: str) -> str:
+    """``text`` as of the speaker's own where it begins with a word that needs none: "Mum takes warfarin"."""
+    return pack.bare.sub(rf"{pack.file.people.own} \g<0>", text) if pack.file.people.bare else text
 
 
 def _is_shouted(text: str) -> bool:

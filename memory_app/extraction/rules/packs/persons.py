@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory_app.extraction.rules.packs import slot_values
-from memory_app.extraction.rules.packs.clauses import without_opening
+from memory_app.extraction.rules.packs.clauses import with_own, without_opening
 from memory_app.extraction.rules.packs.pack import Pack
 
 _WORD = re.compile(r"[\w']+")
@@ -61,7 +61,7 @@ def _names_somebody(text: str, known: Iterable[str]) -> bool:
 
 def subject_of(pack: Pack, text: str) -> str:
     """The words with which a clause names somebody of the speaker's as its subject; empty where it does not."""
-    match = pack.they.match(without_opening(pack, text))
+    match = pack.they.match(with_own(pack, without_opening(pack, text)))
     return _words(pack, match) if match else ""
 
 
