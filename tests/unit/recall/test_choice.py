@@ -129,7 +129,7 @@ def test_facts_that_are_sentences_need_no_further_mark() -> None:
     assert card == f"- Kim (person, the user): {NUTS} born in May; {SISTER}"
 
 
-def test_the_own_card_and_directives_are_whole_before_the_log_takes_the_room() -> None:
+def test_the_own_card_and_directives_come_before_the_log() -> None:
     facts = [fact(n, f"Kim once repaired the clock of village number {n}.") for n in range(1, 25)]
     directive = "Never advise on dosage, whatever is asked. " * 20
     parts = ContextParts(
