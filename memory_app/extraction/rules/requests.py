@@ -35,7 +35,7 @@ _HOW_TO_SPEAK = re.compile(
             rf"keep {_REPLIES} (?:\w+ )?(?:{_STYLE})\b.*",
             rf"be (?:more |less |very |a bit more |a little more )?(?:{_STYLE})(?: with me| when .*| in your .*)?$",
             r"(?:from now on|in (?:the )?future|going forward),? .+",
-            rf"always (?:{_ACTS}|keep|be|include)\b .+",
+            rf"always (?:{_ACTS}|keep|be|include|format|assume|convert|cite|show(?! up| off))\b .+",
             rf"(?:never|do not ever|stop|avoid) (?!say never)(?:{_ACTS})\b .+",
             r"do not (?:use|call me|mention|bring up|send me|lecture|start|end|address me)\b .+",
             rf"(?:answer|reply|respond|speak|talk|write)(?: to me)? (?:only )?in (?:{words.LANGUAGES}|short sentences|bullet points|plain \w+|simple \w+)(?: only)?(?: from now on)?$",

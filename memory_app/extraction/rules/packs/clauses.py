@@ -222,7 +222,7 @@ def readings(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
     """
     if not 2 <= len(text) <= CLAUSE_LIMIT:
         return
-    if _is_shouted(text):
+    if _is_shouted(pack, text):
         return
     if not pack.file.clause.beside:
         yield from _plainer(pack, text, is_cut=is_cut)
@@ -263,11 +263,12 @@ def with_own(pack: Pack, text: str) -> str:
     return pack.bare.sub(rf"{pack.file.people.own} \g<0>", text) if pack.file.people.bare else text
 
 
-def _is_shouted(text: str) -> bool:
+def _is_shouted(pack: Pack, text: str) -> bool:
     """Whether one of the first words is in capitals: "I just LOVE waiting" means the opposite."""
     if text.isupper():
         return False
-    return any(len(word) > 3 and word.isupper() for word in text.split()[:3])
+    words = text.split()[:3]
+    return any(len(word) > 3 and word.isupper() and word.lower() not in pack.words.acronyms for word in words)
 
 
 def _without_date(text: str, date: DateMatch) -> str:

@@ -32,6 +32,7 @@ from memory_app.extraction.rules.packs.clauses import (
 )
 from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
 from memory_app.extraction.rules.packs.fact import Fact
+from memory_app.extraction.rules.packs.omissions import with_short_verbs, with_subject, without_asides
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.packs.persons import (
     Persons,
@@ -100,7 +101,7 @@ def read_sentences(
     # Whoever laughs may mean the opposite.
     if _LAUGHTER.search(text):
         return
-    own = own_text(pack, text)
+    own = with_subject(pack, with_short_verbs(pack, own_text(pack, text)))
     if _ROLE_PLAY.search(own):
         return
     if pack.stop_turn.search(own):
@@ -160,7 +161,10 @@ def _of_request(author: Author, sentence: str, persons: Persons) -> SentenceRead
 
 
 def _of_sentence(author: Author, sentence: str, persons: Persons) -> SentenceRead:
+    sentence, asides = without_asides(author.pack, sentence)
     parts = stated_parts(author.pack, sentence)
+    # A sentence that states nothing says nothing in passing.
+    parts = [*parts, *asides] if parts else []
     facts: list[Fact] = []
     unread: list[str] = []
     subject = ""
@@ -181,8 +185,8 @@ def _of_sentence(author: Author, sentence: str, persons: Persons) -> SentenceRea
             unread.append((parts[place].separator or ". ") + parts[place].text)
         place += count
         if author.pack.file.people.pronouns:
-            objects = [fact.object for fact in facts]
-            persons = persons.named_in(author.pack, " ".join(part.text for part in parts[:place]), objects)
+            text = " ".join(part.text for part in parts[:place])
+            persons = persons.named_in(author.pack, text, facts)
     # Without capitals nothing shows who is named in passing, but for the clauses that a pattern fits.
     if not author.is_loose:
         facts += chain.from_iterable(in_passing(author.pack, part.text) for part in parts)

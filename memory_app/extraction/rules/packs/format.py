@@ -31,6 +31,35 @@ class Stops(_Part):
     """In a clause with one of these, nobody is read in passing: "my cat Lumpi died"."""
 
 
+class ShortVerbWords(_Part):
+    """A verb that is written as "'s" behind somebody: of "mum's 62" the "is"."""
+
+    who: str
+    verb: str
+    before: tuple[str, ...] = ()
+    """What follows the verb, and shows that the letter is no possession: called, allergic."""
+    last: tuple[str, ...] = ()
+    """What shows it only as the end of a clause: a number."""
+
+
+class AsideWords(_Part):
+    """What stands in commas or brackets behind somebody, and is read as a sentence: "my daughter Ella, 9, …"."""
+
+    who: str
+    what: str
+    says: str
+    """The sentence, with {who} and the slots."""
+    behind: str | None = None
+    """Somebody in the plural whom each of a list belongs to, the kin of whom stands in a slot: "three kids"."""
+
+
+class LeftOutWords(_Part):
+    """A subject that is left out at the beginning of a turn: before "been at Acme" it is "I have"."""
+
+    subject: str
+    before: tuple[str, ...]
+
+
 class ClauseWords(_Part):
     """How sentences are cut into clauses, and what is taken off a clause before its patterns are tried."""
 
@@ -65,7 +94,12 @@ class ClauseWords(_Part):
     """Words of a clause about the speaker, who goes on in a clause that begins with one of ``shared``."""
     inverted: tuple[str, ...] = ()
     """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
+    short_verbs: tuple[ShortVerbWords, ...] = ()
+    asides: tuple[AsideWords, ...] = ()
+    left_out: tuple[LeftOutWords, ...] = ()
     abbreviations: tuple[str, ...] = ()
+    acronyms: tuple[str, ...] = ()
+    """Rows of words that everybody writes in capitals, so that they shout nothing: "I have ADHD"."""
     labels: tuple[str, ...] = ()
     """What may stand before a colon at the beginning of a line without being the speaker of a transcript."""
 

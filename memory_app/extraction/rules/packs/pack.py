@@ -50,6 +50,23 @@ class CorrectionPatterns:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortVerb:
+    """The verb that "'s" stands for behind what ``pattern`` finds."""
+
+    pattern: re.Pattern[str]
+    verb: str
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What stands in commas or brackets behind somebody; ``says`` is the sentence that it stands for."""
+
+    pattern: re.Pattern[str]
+    behind: re.Pattern[str] | None
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class WordSets:
     """Words in lower case that say whether a text may be an object or a name, and those that only agree or thank."""
 
@@ -59,6 +76,7 @@ class WordSets:
     not_in_names: frozenset[str]
     not_first: frozenset[str]
     not_last: frozenset[str]
+    acronyms: frozenset[str]
     articles: frozenset[str]
     item_openings: frozenset[str]
     particles: frozenset[str]
@@ -117,6 +135,10 @@ class Pack:
     months: Mapping[str, int]
     weekdays: Mapping[str, int]
     half: re.Pattern[str]
+    short_verbs: tuple[ShortVerb, ...]
+    asides: tuple[Aside, ...]
+    left_out: tuple[tuple[re.Pattern[str], str], ...]
+    """The beginning of a turn, and the subject that it leaves out."""
     words: WordSets
     list_join: re.Pattern[str]
     list_end: re.Pattern[str]
@@ -231,6 +253,12 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         months=months,
         weekdays=numbers_of_rows(file.date.weekdays),
         half=any_case(rf"(?<![\w'])(?:{compiler.choices('half', [file.half] if file.half else [])})$"),
+        short_verbs=tuple(_short_verbs(compiler, file)),
+        asides=tuple(_asides(compiler, file)),
+        left_out=tuple(
+            (any_case(rf"(?:{compiler.choices('clause.left_out', row.before)}){WORD_END}"), row.subject)
+            for row in clause.left_out
+        ),
         words=_word_sets(file),
         list_join=any_case(rf",? (?:{list_joins}) |, "),
         list_end=any_case(rf" (?:{list_joins}) [^,]+$"),
@@ -251,6 +279,36 @@ def _correction_patterns(compiler: PatternCompiler, file: PackFile) -> Correctio
     )
 
 
+def _clause_end(compiler: PatternCompiler, file: PackFile) -> str:
+    joins = compiler.choices("clause.joins", file.clause.joins)
+    return rf"(?=\s*(?:[,.;:!?)\u2026]|$)|\s+(?:{joins}){WORD_END})"
+
+
+def _short_verbs(compiler: PatternCompiler, file: PackFile) -> Iterator[ShortVerb]:
+    end = _clause_end(compiler, file)
+    for row in file.clause.short_verbs:
+        who = compiler.translated("clause.short_verbs", row.who)
+        before = compiler.choices("clause.short_verbs", row.before)
+        last = compiler.choices("clause.short_verbs", row.last)
+        pattern = rf"{WORD_START}(?P<who>{who})'s(?= (?:(?:{before}){WORD_END}|(?:{last}){end}))"
+        yield ShortVerb(any_case(pattern), row.verb)
+
+
+def _asides(compiler: PatternCompiler, file: PackFile) -> Iterator[Aside]:
+    end = _clause_end(compiler, file)
+    for row in file.clause.asides:
+        who = compiler.translated("clause.asides", row.who)
+        what = compiler.translated("clause.asides", row.what)
+        if row.behind is None:
+            pattern = rf"{WORD_START}(?P<who>{who})(?:,\s+|\s+\()(?:{what})(?:\)|,(?=\s)|{end})"
+            yield Aside(any_case(pattern), None, row.says)
+            continue
+        joins = either_word(file.list_joins)
+        pattern = rf"[\s,;:(]*(?:{joins}\s+)?(?P<who>{who}),?\s+\(?(?:{what})(?:\)|{end})"
+        behind = compiler.translated("clause.asides", row.behind)
+        yield Aside(any_case(pattern), whole_words(behind), row.says)
+
+
 def _word_sets(file: PackFile) -> WordSets:
     return WordSets(
         not_in_objects=word_set(file.not_in_objects),
@@ -259,6 +317,7 @@ def _word_sets(file: PackFile) -> WordSets:
         not_in_names=word_set(file.not_in_names),
         not_first=word_set(file.not_first),
         not_last=word_set(file.not_last),
+        acronyms=word_set(file.clause.acronyms),
         articles=word_set(file.articles),
         item_openings=word_set(file.item_openings),
         particles=word_set(file.particles),

@@ -136,6 +136,13 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.own": clause.own,
         "clause.inverted": clause.inverted,
         "clause.labels": clause.labels,
+        "clause.short_verbs": [
+            text for row in clause.short_verbs for text in (row.who, *row.before, *row.last)
+        ],
+        "clause.asides": [
+            text for row in clause.asides for text in (row.who, row.what, row.behind) if text is not None
+        ],
+        "clause.left_out": [text for row in clause.left_out for text in row.before],
         "half": [file.half] if file.half else [],
         "request.openings": file.request.openings,
         "correction.announced": file.correction.announced,

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import with_own, without_opening
+from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.pack import Pack
+
+HAS_PET = "has_pet"
+"""The relation whose object names an animal."""
 
 _WORD = re.compile(r"[\w']+")
 
@@ -27,18 +31,19 @@ class Persons:
     words: tuple[tuple[str, str], ...] = ()
     others: bool = False
 
-    def named_in(self, pack: Pack, text: str, known: Iterable[str]) -> Persons:
-        """With those whom ``text`` names; ``known`` are the objects of its facts, which are nobody else."""
+    def named_in(self, pack: Pack, text: str, facts: Sequence[Fact]) -> Persons:
+        """With those whom ``text`` names. The objects of its ``facts`` are nobody else."""
         matches = list(pack.they.finditer(text))
         words = dict(self.words)
         for match in matches:
             term = (match["kin"] or match["pet"]).lower()
             # The longest says most: "my dog" and then "my dog Pip".
             words[term] = max(words.get(term, ""), _words(pack, match), key=len)
+            words[term] = _with_name(pack, term, words[term], facts)
         # "My brother's boss" is a second one.
         has_possessive = any(text[match.end() :].startswith("'") for match in matches)
         rest = pack.they.sub(lambda match: match[0].removeprefix(_words(pack, match)), text)
-        others = self.others or has_possessive or _names_somebody(rest, known)
+        others = self.others or has_possessive or _names_somebody(rest, [fact.object for fact in facts])
         return Persons(tuple(words.items()), others)
 
     def meant_by(self, pack: Pack, pronoun: str) -> str:
@@ -50,6 +55,18 @@ class Persons:
         foreign = (other for other in pack.file.people.pronouns if other != pronoun.lower())
         is_foreign = any(kin in pack.file.people.pronouns[other] for other in foreign)
         return "" if is_foreign else words
+
+
+def _with_name(pack: Pack, term: str, words: str, facts: Sequence[Fact]) -> str:
+    """The words for somebody with the name that a fact gives them: "my daughter is called Ida"."""
+    relation = pack.kin.get(term, HAS_PET)
+    names = {fact.object for fact in facts if fact.relation == relation and not fact.kin and not fact.called}
+    # Of two daughters nothing tells which is meant.
+    if len(names) != 1:
+        return words
+    (name,) = names
+    is_named = slot_values.name(pack, name, is_loose=False) is not None
+    return f"{words} {name}" if is_named and name not in words else words
 
 
 def _names_somebody(text: str, known: Iterable[str]) -> bool:
