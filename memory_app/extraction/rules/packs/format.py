@@ -49,6 +49,8 @@ class AsideWords(_Part):
     what: str
     says: str
     """The sentence, with {who} and the slots."""
+    is_clause: bool = False
+    """No comma or bracket has to stand before it: "who is 13"."""
     behind: str | None = None
     """Somebody in the plural whom each of a list belongs to, the kin of whom stands in a slot: "three kids"."""
 

@@ -300,7 +300,8 @@ def _asides(compiler: PatternCompiler, file: PackFile) -> Iterator[Aside]:
         who = compiler.translated("clause.asides", row.who)
         what = compiler.translated("clause.asides", row.what)
         if row.behind is None:
-            pattern = rf"{WORD_START}(?P<who>{who})(?:,\s+|\s+\()(?:{what})(?:\)|,(?=\s)|{end})"
+            joint = r",?\s+" if row.is_clause else r"(?:,\s+|\s+\()"
+            pattern = rf"{WORD_START}(?P<who>{who}){joint}(?:{what})(?:\)|,(?=\s)|{end})"
             yield Aside(any_case(pattern), None, row.says)
             continue
         joins = either_word(file.list_joins)
