@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 
 from memory_app.extraction.rules.english_statements import activities_in
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.extraction.rules.packs.corrections import without_mistakes
+from memory_app.extraction.rules.packs.corrections import History, without_mistakes
 from memory_app.extraction.rules.packs.dates import StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import SentenceRead, read, read_sentences
@@ -33,13 +34,14 @@ from memory_app.records.records import Mention, Origin, Statement, Turn
 
 def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     """The statements that a pack reads in a turn, each triple once."""
+    before = cache(partial(_facts_before, speaker, pack))
     sentences = read_sentences(
         pack,
         speaker.turn.text,
         today=speaker.today,
         is_left_out=partial(is_left_out, speaker),
-        before=partial(_facts_before, speaker, pack),
-        known=partial(_known, speaker, pack),
+        before=before,
+        known=partial(_known, speaker, pack, before),
         is_asked=speaker.is_asked,
     )
     unread: list[SentenceRead] = []
@@ -63,6 +65,8 @@ def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     return distinct(chain(statements, others))
 
 
+_NAME = re.compile(r"[^\W\d_a-zß-öø-ÿ]\w+(?: [^\W\d_a-zß-öø-ÿ]\w+)*")
+
 _GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": activities_in}
 """What reads the sentences of a language that no pattern of its pack reads: told with any verb, as events are."""
 
@@ -72,18 +76,24 @@ def _facts_before(speaker: Speaker, pack: Pack) -> list[Fact]:
     return [fact for turn in speaker.earlier for fact in _facts_of(speaker, pack, turn)]
 
 
-def _known(speaker: Speaker, pack: Pack, words: str) -> str | None:
+def _known(speaker: Speaker, pack: Pack, before: History, words: str) -> str | None:
     """The name of somebody of whom the user told before, where ``words`` are that name."""
     lowered = words.lower()
     if lowered == speaker.label.lower():
         return None
     if lowered in speaker.known_people:
         return speaker.known_people[lowered]
-    # Their turns are read again only where one of them has these words.
-    if not any(words in turn.text for turn in speaker.earlier):
+    # Their turns are read again only where one of them has these words as a name.
+    if not _NAME.fullmatch(words) or not any(_is_named(words, turn.text) for turn in speaker.earlier):
         return None
-    named = (_person_of(pack, fact) for fact in _facts_before(speaker, pack))
+    named = (_person_of(pack, fact) for fact in before())
     return next((name for name in named if name is not None and name.lower() == lowered), None)
+
+
+def _is_named(words: str, text: str) -> bool:
+    """Whether ``words`` stand inside a sentence, where a capital is that of a name."""
+    place = text.find(f" {words}")
+    return place > 0 and text[place - 1] not in ".!?:"
 
 
 def _person_of(pack: Pack, fact: Fact) -> str | None:
