@@ -18,6 +18,7 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
+import all_shards
 import pytest
 from celery import Celery
 from free_ports import free_port
@@ -66,10 +67,11 @@ DEADLY = ("index-loop", "kill")
 """Ends of turns that are set aside, each in its own way."""
 
 REFUSES_WORDS = """
-    CREATE FUNCTION refuse_words() RETURNS trigger LANGUAGE plpgsql AS $$
-    BEGIN RAISE EXCEPTION 'not these words: %', NEW.text USING ERRCODE = 'check_violation'; END $$;
-    CREATE TRIGGER refuse_words BEFORE INSERT ON memories FOR EACH ROW
-    WHEN (NEW.text LIKE '%harm=database%') EXECUTE FUNCTION refuse_words()"""
+    CREATE FUNCTION public.refuse_words() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RAISE EXCEPTION 'not these words: %', NEW.text USING ERRCODE = 'check_violation'; END $$"""
+REFUSING = """
+    CREATE TRIGGER refuse_words BEFORE INSERT ON {table} FOR EACH ROW
+    WHEN (NEW.text LIKE '%harm=database%') EXECUTE FUNCTION public.refuse_words()"""
 
 
 @pytest.mark.slow
@@ -81,6 +83,8 @@ def test_F29_nothing_that_was_said_leaves_the_database(stage: Stage, owner: Engi
         victim, _ = keys.create(connection, "acme", label="to be rotated")
         # A database that quotes what it refuses.
         connection.execute(text(REFUSES_WORDS))
+        for table in all_shards.tables("memories"):
+            connection.execute(text(REFUSING.format(table=table)))
         webhook = connection.execute(text(WEBHOOK), {"tenant": stage.tenant}).scalar_one()
     for agent, policy in (("eva", dict(ASK_SOON)), ("ada", {})):
         change = AgentChange(frozenset({"policy"}), policy=policy)

@@ -85,6 +85,11 @@ def engine_over_all(owner_url: str) -> Engine:
     return create_engine(owner_url, poolclass=NullPool, connect_args=options)
 
 
+def tables(name: str) -> tuple[str, ...]:
+    """The tables behind the view ``name``, for what can be done with a table only, such as a trigger."""
+    return tuple(f"{schema}.{name}" for schema in (SCHEMAS if IS_SHARDED else SCHEMAS[:1]))
+
+
 def at_work(runtime: Runtime) -> Runtime:
     """The runtime of a test that calls steps of the work itself: in shard 1, to which all new users come."""
     owner_url = runtime.settings.database.owner_url

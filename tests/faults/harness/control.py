@@ -17,7 +17,7 @@ from harness.oracle import Verdict
 from memory_app.records.records import NewTurn
 from memory_app.records.scope import Scope
 
-TABLE = "CREATE TABLE control_effects (place bigserial PRIMARY KEY, session text NOT NULL, number integer NOT NULL)"
+TABLE = "CREATE TABLE public.control_effects (place bigserial PRIMARY KEY, session text NOT NULL, number integer NOT NULL)"
 
 app = Celery("control")
 app.conf.update(
@@ -40,7 +40,9 @@ def remember(session: str, number: int) -> None:
     """One effect, in a transaction."""
     with psycopg.connect(os.environ["CONTROL_DATABASE"]) as connection:
         connection.execute("SELECT pg_sleep(0.003)")
-        connection.execute("INSERT INTO control_effects (session, number) VALUES (%s, %s)", [session, number])
+        connection.execute(
+            "INSERT INTO public.control_effects (session, number) VALUES (%s, %s)", [session, number]
+        )
 
 
 def publishing(redis_url: str, prefix: str) -> Send:
@@ -63,7 +65,9 @@ def judge(database_url: str, ledger: Ledger) -> Verdict:
     """The same questions as the oracle's: which effects are missing, there twice, or behind a later one."""
     entries: list[Entry] = list(ledger)
     with psycopg.connect(database_url) as connection:
-        effects = connection.execute("SELECT session, number FROM control_effects ORDER BY place").fetchall()
+        effects = connection.execute(
+            "SELECT session, number FROM public.control_effects ORDER BY place"
+        ).fetchall()
     counts: dict[int, int] = {}
     latest: dict[str, int] = {}
     disordered = 0
@@ -79,5 +83,5 @@ def judge(database_url: str, ledger: Ledger) -> Verdict:
 def effects(database_url: str) -> int:
     """How many effects there are by now."""
     with psycopg.connect(database_url) as connection:
-        row = connection.execute("SELECT count(*) FROM control_effects").fetchone()
+        row = connection.execute("SELECT count(*) FROM public.control_effects").fetchone()
         return int(row[0]) if row else 0
