@@ -17,7 +17,8 @@ from harness.oracle import Verdict
 from memory_app.records.records import NewTurn
 from memory_app.records.scope import Scope
 
-TABLE = "CREATE TABLE public.control_effects (place bigserial PRIMARY KEY, session text NOT NULL, number integer NOT NULL)"
+TABLE = """
+    CREATE TABLE public.control_effects (place bigserial PRIMARY KEY, session text NOT NULL, number integer NOT NULL)"""
 
 app = Celery("control")
 app.conf.update(
