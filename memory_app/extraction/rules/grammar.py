@@ -77,8 +77,9 @@ _FIRST_PERSON_ENDINGS = (
 )
 
 _END = re.compile(
-    r"\s*(?:[;:()!?\u2013\u2014*~|<>\[\]{}#]|\s-+\s|\.\.+|\u2026|,|\.$|"
-    r"(?<!-)\b(?:because|cause|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
+    r"\s*(?:[;()!?\u2013\u2014*~|<>\[\]{}#]|:(?!\w)|\s-+\s|\.\.+|\u2026|,|\.$|"
+    # "A good cause" is a noun.
+    r"(?<!-)\b(?:because|cause(?= (?:I|we|it|he|she|they|you|my|our|there|that|this)\b)|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
     r"that (?:I|we|you|it|they|he|she|this|these|the|my|our|there|an?)|if|"
     r"than|since|instead|"
     r"so|and (?:I|we|it|they|he|she|you|my|our|that|this|there|am|is|was|were|have|had|just|now|then|will|would|how|the\s\w+\s(?:is|was|were))|"
@@ -92,7 +93,7 @@ _LIST = re.compile(
     r"[^\W_][\w' -]{0,24}(?:, (?!(?:but|so|which|and (?:I|it|we))\b)[\w' -]{1,24}){1,6},? (?:and|or) [\w'-]{1,24}(?: [\w'-]{1,24})?",
 )
 _DANGLING = re.compile(
-    r"(?:\s+(?:in|on|at|to|for|with|of|from|by|about|and|or|the|a|an|my|is|was|very|really|just|as|into|like|also|a few|few|some))+$",
+    r"(?:\s+(?:in|on|at|to|for|with|of|from|by|about|and|or|the|a|an|my|is|was|very|really|just|as|into|like|also|a few|few|some|not))+$",
     re.IGNORECASE,
 )
 _DETERMINER = re.compile(r"^(?:a|an|the|my|our|some|their)\s+", re.IGNORECASE)
@@ -104,7 +105,8 @@ _UNRESOLVED = re.compile(
     r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
     r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"
     r"\b(?:that|this|these|those) [\w-]+$|\b(?:their|theirs|his|her)\b|\b(?:that|there|one|ones|another|same)$|"
-    r"^(?:few|most|many|some|more|(?:an?|the|my|our|any)(?: own)?)$",
+    r"^(?:few|most|many|some|more|(?:an?|the|my|our|any)(?: own)?|"
+    r"doing|being|having|making|getting|going|trying|working|(?:an?|some|new|my|our) (?:new )?(?:projects?|things?|stuff))$",
     re.IGNORECASE,
 )
 _HALF = re.compile(r"\ban? [\w-]+$", re.IGNORECASE)

@@ -11,7 +11,8 @@ from itertools import chain
 
 from memory_app.extraction.rules.english_statements import activities_in
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.extraction.rules.packs.corrections import History, without_mistakes
+from memory_app.extraction.rules.packs.conversation import Conversation, History
+from memory_app.extraction.rules.packs.corrections import without_mistakes
 from memory_app.extraction.rules.packs.dates import StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import SentenceRead, read, read_sentences
@@ -40,9 +41,12 @@ def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
         speaker.turn.text,
         today=speaker.today,
         is_left_out=partial(is_left_out, speaker),
-        before=before,
-        known=partial(_known, speaker, pack, before),
-        is_asked=speaker.is_asked,
+        conversation=Conversation(
+            before,
+            known=partial(_known, speaker, pack, before),
+            is_asked=speaker.is_asked,
+            has_company=bool(speaker.people - {speaker.turn.speaker}),
+        ),
     )
     unread: list[SentenceRead] = []
 

@@ -150,6 +150,19 @@ def test_a_turn_without_a_statement_says_why(text: str, role: str, reason: str) 
     assert read(said).reasons == {said.id: reason}
 
 
+def test_remember_said_to_a_friend_asks_for_nothing() -> None:
+    text = "Remember that even small steps make a difference."
+    friend = turn("I had a hard week.", speaker="Tom", seq=1)
+    alone, in_company = (
+        read(turn(text, speaker="Anna", seq=2), earlier=earlier) for earlier in ((), (friend,))
+    )
+    assert [statement.relation for statement in alone.statements] == ["asked_to_remember"]
+    assert in_company.statements == ()
+    # What is a fact of the speaker's is kept all the same.
+    told = read(turn("Remember that I live in Lyon.", speaker="Anna", seq=2), earlier=(friend,))
+    assert [statement.relation for statement in told.statements] == ["lives_in"]
+
+
 def test_what_the_assistant_said_before_is_not_new_when_it_is_quoted_back() -> None:
     answer = turn("I am allergic to handling peanuts safely.", role="assistant", seq=1)
     back = turn("I am allergic to handling peanuts safely.", seq=2)

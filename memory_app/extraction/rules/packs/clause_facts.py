@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import chain, islice
@@ -16,6 +16,7 @@ from string import Formatter
 
 from memory_app.extraction.rules.packs import dates, slot_values
 from memory_app.extraction.rules.packs.clauses import Clause, readings
+from memory_app.extraction.rules.packs.conversation import ALONE, Conversation
 from memory_app.extraction.rules.packs.dates import DateMatch, StartDay
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.format import PackRule
@@ -29,27 +30,14 @@ CUTS = 3
 """So many joining words of a clause are tried as its end."""
 
 
-Known = Callable[[str], str | None]
-"""The name of a person as it is kept, for words that may be one; None for what is nobody's."""
-
-
-def nobody(_words: str) -> str | None:
-    """Knows no person by name."""
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote a turn: the pack of their language, the day where they are, and whether they write no capitals.
-
-    ``known`` tells whom they have named before; ``is_asked``: the turn may answer a question.
-    """
+    """Who wrote a turn: the pack of their language, the day where they are, and whether they write no capitals."""
 
     pack: Pack
     today: date
     is_loose: bool
-    is_asked: bool = False
-    known: Known = nobody
+    conversation: Conversation = ALONE
 
 
 @dataclass(frozen=True, slots=True)

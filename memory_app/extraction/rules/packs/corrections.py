@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 
 from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import without_opening
+from memory_app.extraction.rules.packs.conversation import History
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.memories.relations import relation_of
-
-History = Callable[[], Sequence[Fact]]
-"""The facts that the author stated before, in order."""
 
 Read = Callable[[str], Sequence[Fact]]
 """Reads a clause."""
@@ -26,11 +24,6 @@ CORRECTION_LIMIT = 60
 """Characters of a correction that is no sentence."""
 
 _COMMA = re.compile(r",| [\u2013\u2014-] |;")
-
-
-def nothing_before() -> Sequence[Fact]:
-    """The history of somebody who stated nothing yet."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)

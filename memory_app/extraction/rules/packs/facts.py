@@ -15,10 +15,8 @@ from itertools import chain
 from memory_app.extraction.rules.packs import corrections, requests
 from memory_app.extraction.rules.packs.clause_facts import (
     Author,
-    Known,
     in_passing,
     named_in,
-    nobody,
     of_clause,
     of_cut_clause,
 )
@@ -30,7 +28,8 @@ from memory_app.extraction.rules.packs.clauses import (
     stated_parts,
     without_opening,
 )
-from memory_app.extraction.rules.packs.corrections import Correction, History, nothing_before
+from memory_app.extraction.rules.packs.conversation import ALONE, Conversation, History
+from memory_app.extraction.rules.packs.corrections import Correction
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.omissions import with_short_verbs, with_subject, without_asides
 from memory_app.extraction.rules.packs.pack import Pack
@@ -69,15 +68,14 @@ def read(
     *,
     today: date,
     is_left_out: Callable[[str], bool],
-    before: History = nothing_before,
-    known: Known = nobody,
+    conversation: Conversation = ALONE,
 ) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
     The arguments are those of `read_sentences`.
     """
     sentences_read = read_sentences(
-        pack, text, today=today, is_left_out=is_left_out, before=before, known=known
+        pack, text, today=today, is_left_out=is_left_out, conversation=conversation
     )
     return chain.from_iterable(sentence.facts for sentence in sentences_read)
 
@@ -88,15 +86,12 @@ def read_sentences(
     *,
     today: date,
     is_left_out: Callable[[str], bool],
-    before: History = nothing_before,
-    known: Known = nobody,
-    is_asked: bool = False,
+    conversation: Conversation = ALONE,
 ) -> Iterator[SentenceRead]:
     """The sentences of ``text`` with the facts that each states.
 
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
-    states nothing. ``before`` gives the facts of the author's turns before this one, which a correction may mean, and
-    ``known`` the name of a person of whom others were told before. ``is_asked``: it may answer a question.
+    states nothing.
     """
     # Whoever laughs may mean the opposite.
     if _LAUGHTER.search(text):
@@ -107,13 +102,13 @@ def read_sentences(
     if pack.stop_turn.search(own):
         return
     # Of the text as it was written: a pack may read "im" as "I am".
-    author = Author(pack, today, is_loose=not _writes_capitals(text), is_asked=is_asked, known=known)
+    author = Author(pack, today, is_loose=not _writes_capitals(text), conversation=conversation)
     stated: list[Fact] = []
     persons = NOBODY
     is_announced = False
 
     def history() -> list[Fact]:
-        return [*before(), *stated]
+        return [*conversation.before(), *stated]
 
     for sentence in sentences(own):
         if is_left_out(sentence):
@@ -142,7 +137,11 @@ def _of_correction(
         facts = corrections.corrected(correction, result.facts, history) if correction else result.facts
         return replace(result, facts=facts)
     again = corrections.said_again(
-        author.pack, correction, history, read=partial(of_clause, author), is_answer=author.is_asked
+        author.pack,
+        correction,
+        history,
+        read=partial(of_clause, author),
+        is_answer=author.conversation.is_asked,
     )
     return replace(result, facts=again, unread="" if again else result.unread, mistake=correction.mistake)
 
@@ -156,7 +155,9 @@ def _of_request(author: Author, sentence: str, persons: Persons) -> SentenceRead
     if result.facts:
         return replace(result, facts=[replace(fact, is_request=True) for fact in result.facts])
     result = _of_sentence(author, sentence, persons)
-    in_words = [] if result.facts else list(requests.facts_in_words(author.pack, match))
+    # Said to a friend, "remember that things get better" asks nobody to keep anything.
+    is_request = not result.facts and not author.conversation.has_company
+    in_words = list(requests.facts_in_words(author.pack, match)) if is_request else []
     return replace(result, facts=in_words, unread="") if in_words else result
 
 
@@ -212,7 +213,7 @@ def _of_known(author: Author, text: str) -> list[Fact]:
     people = author.pack.file.people
     words = without_opening(author.pack, text).split(" ")
     for count in range(min(NAME_WORDS, len(words) - 1), 0, -1):
-        name = author.known(" ".join(words[:count]))
+        name = author.conversation.known(" ".join(words[:count]))
         if name is None or people.stand_in is None:
             continue
         clause = people.stand_in.format(name=name, words=" ".join(words[count:]))

@@ -266,6 +266,8 @@ class PackFile(_Part):
     """Nouns begin with a capital, which is then no sign of a name."""
     list_joins: tuple[str, ...]
     """Words before the last item of a list: and, or."""
+    shared_heads: tuple[str, ...] = ()
+    """Nouns of which a list has several kinds: of "action and horror movies" neither is said alone."""
     item_openings: tuple[str, ...] = ()
     """Prepositions that may be said again before a later item of a list: "to nuts and to milk"."""
     particles: tuple[str, ...] = ()

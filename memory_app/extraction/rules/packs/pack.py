@@ -79,6 +79,7 @@ class WordSets:
     acronyms: frozenset[str]
     articles: frozenset[str]
     item_openings: frozenset[str]
+    shared_heads: frozenset[str]
     particles: frozenset[str]
     name_starts: frozenset[str]
     titles: frozenset[str]
@@ -213,7 +214,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         stop_tail=any_case(rf"{WORD_START}(?:{compiler.choices('stop.tail', stop.tail)})[\s.,!?\u2026]*$"),
         stop_passing=compiler.compiled_words("stop.passing", stop.passing),
         split=any_case(
-            r"(?P<comma>,\s+)|\s*[;:()\u2013\u2014]\s*|\s+-+\s+"
+            r"(?P<comma>,\s+)|\s*(?:[;()\u2013\u2014]|:(?!\w))\s*|\s+-+\s+"
             rf"|(?P<join>,?\s+(?:{joins})\s+(?={WORD_START}(?:{starts}){WORD_END})|\s+(?=(?:{breaks}){WORD_END}))"
         ),
         end=any_case(rf",?\s+(?:{compiler.choices('clause.ends', clause.ends)})\s"),
@@ -321,6 +322,7 @@ def _word_sets(file: PackFile) -> WordSets:
         acronyms=word_set(file.clause.acronyms),
         articles=word_set(file.articles),
         item_openings=word_set(file.item_openings),
+        shared_heads=word_set(file.shared_heads),
         particles=word_set(file.particles),
         name_starts=word_set(file.name_starts),
         titles=word_set(file.titles),

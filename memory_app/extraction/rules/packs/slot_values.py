@@ -17,6 +17,9 @@ from memory_app.extraction.rules.packs.slots import OBJECT_SLOTS
 ITEM_WORDS = 6
 """Words of one item of a list."""
 
+PHRASE_WORDS = 4
+"""An item of so many words is a phrase, to which a single word behind "and" belongs."""
+
 JOB_WORDS = 4
 
 HIGHEST_NUMBER = 120
@@ -73,7 +76,16 @@ def _items(pack: Pack, slot: str, text: str) -> list[str] | None:
     if ", " in text and not has_end:
         return None
     first, *others = pack.list_join.split(text)
+    if others and _is_one(pack, first, others[-1]):
+        return [text]
     return [first, *(_without_opening(pack, item) for item in others)]
+
+
+def _is_one(pack: Pack, first: str, last: str) -> bool:
+    """Whether the parts of a list belong together: "action and sci-fi movies", "getting lost in plots and feelings"."""
+    count, count_of_last = len(first.split()), len(last.split())
+    has_shared_head = count == 1 < count_of_last and last.split()[-1].lower() in pack.words.shared_heads
+    return has_shared_head or (count >= PHRASE_WORDS and count_of_last == 1)
 
 
 def _without_opening(pack: Pack, item: str) -> str:
