@@ -86,7 +86,7 @@ _END = re.compile(
     r"and \w+ed (?:it|them|some|a|the|my|with)|"
     r"as (?:well|I|it|a way|they|we)|too|these days|right now|nowadays|anymore|any more|lately|recently|a lot|"
     r"so much|very much|the most|more than anything|for now|for a living|at the moment|currently|again|already|actually|"
-    r"lol|haha|to be honest|and stuff|or something|for sure|either|though|myself|personally|after all|now|today|at all|someday|some day|one day)\b)",
+    r"lol|haha|to be honest|and stuff|or something|for sure|either|though|(?<!ing )myself|personally|after all|now|today|at all|someday|some day|one day)\b)",
     re.IGNORECASE,
 )
 _LIST = re.compile(

@@ -266,6 +266,8 @@ class PackFile(_Part):
     """Nouns begin with a capital, which is then no sign of a name."""
     list_joins: tuple[str, ...]
     """Words before the last item of a list: and, or."""
+    doing: str = ""
+    """How words end that say what somebody does, where they may stand in a list: ing."""
     shared_heads: tuple[str, ...] = ()
     """Nouns of which a list has several kinds: of "action and horror movies" neither is said alone."""
     item_openings: tuple[str, ...] = ()
