@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from redis import Redis
 from run_folder import RunFolder, open_run_folder
 from sqlalchemy import Engine
+from wide_screen import widen
 
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
@@ -160,8 +161,9 @@ def memory(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Memory]:
     """Runs a command in this process. A traceback would leave as an exception and fail the test."""
-    for name, value in (environment | {"COLUMNS": "200"}).items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    widen(monkeypatch)
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from wide_screen import widen
 
 from memory_app.main.cli import main
 
@@ -26,8 +27,9 @@ def memory(
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Memory]:
     """Runs a command of the tenant in this process: its status, output and complaint."""
-    for name, value in (environment | {"COLUMNS": "200"}).items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    widen(monkeypatch)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["memory", *arguments, "--tenant", "acme"])
