@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.db.shards import HOME, schema_of
 from memory_app.db.tables import metadata
 from memory_app.records.run import RunName, RunState
 
@@ -31,6 +32,9 @@ _RUNS = text(
     f"""DELETE FROM runs WHERE tenant_id = :tenant AND id <> :run
     AND NOT (name = '{RunName.FORGET}' AND state = '{RunState.DONE}')"""
 )
+
+# The directory has a row of everybody, and the shard of each another one.
+_ONCE = dict.fromkeys(("users", "agents"), f"AND current_schema() = '{schema_of(HOME)}'")
 
 
 class Listed(Protocol):
@@ -70,7 +74,8 @@ def counts(connection: Connection, tenant_id: int) -> Mapping[str, int]:
     names = [table.name for table in metadata.sorted_tables if "tenant_id" in table.c]
     found = {
         name: connection.execute(
-            text(f"SELECT count(*) FROM {name} WHERE tenant_id = :tenant"), {"tenant": tenant_id}
+            text(f"SELECT count(*) FROM {name} WHERE tenant_id = :tenant {_ONCE.get(name, '')}"),
+            {"tenant": tenant_id},
         ).scalar_one()
         for name in names
         if name not in KEPT

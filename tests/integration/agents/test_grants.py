@@ -258,6 +258,7 @@ def test_erasing_the_person_takes_the_grants_and_counts_them(app: MemoryApp, own
         assert connection.execute(text("SELECT count(*) FROM grants")).scalar_one() == 0
 
 
+@pytest.mark.one_shard
 @pytest.mark.parametrize("agent", ["ada", "coach"])
 def test_an_agent_that_goes_takes_its_grants_along(app: MemoryApp, owner: Engine, agent: str) -> None:
     app.set_grant("mira", "ada", to="coach", kinds=["fact"])
@@ -447,6 +448,7 @@ def test_a_key_for_one_agent_recalls_what_its_agent_was_granted(
     assert texts(bound) == set()
 
 
+@pytest.mark.one_shard
 def test_the_database_shows_a_bound_call_the_granted_kinds_alone(
     app: MemoryApp, runtime: Runtime, tenant: int
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_lock_that_is_free_is_timed(runtime: Runtime, tenant: int, scope_id: i
     assert count("memory_lock_seconds_count", lock="scope") == before + 1
 
 
+@pytest.mark.one_shard
 def test_a_wait_that_is_given_up_is_counted_with_its_lock(
     runtime: Runtime, tenant: int, scope_id: int, blocker: Connection
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_wait_that_is_given_up_is_counted_with_its_lock(
     assert count("memory_lock_failures_total", **labels) == before + 1
 
 
+@pytest.mark.one_shard
 def test_work_that_gives_way_is_no_time_out(
     runtime: Runtime, tenant: int, scope_id: int, blocker: Connection
 ) -> None:
@@ -105,6 +107,7 @@ def test_work_that_gives_way_is_no_time_out(
     assert sum(rise.values()) == 1
 
 
+@pytest.mark.one_shard
 def test_a_write_that_waits_for_a_row_is_counted_under_rows(
     runtime: Runtime, tenant: int, scope_id: int, blocker: Connection
 ) -> None:
@@ -164,6 +167,7 @@ def test_where_nobody_waits_nothing_is_said(runtime: Runtime, tenant: int, owner
     assert status(runtime.settings, tenant="acme").locks.count == 0
 
 
+@pytest.mark.one_shard
 def test_doctor_names_the_session_that_is_waited_for(
     runtime: Runtime, tenant: int, scope_id: int, blocker: Connection
 ) -> None:

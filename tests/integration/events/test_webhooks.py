@@ -314,6 +314,7 @@ def test_a_receiver_may_ask_for_a_pause(hooked: Runtime, tenant: int, receiver: 
     assert len(receiver.messages) == 1
 
 
+@pytest.mark.one_shard
 def test_a_webhook_that_fails_for_days_is_given_up(
     hooked: Runtime, tenant: int, receiver: Receiver, owner: Engine
 ) -> None:
@@ -384,6 +385,7 @@ def test_the_log_keeps_the_latest_only(runtime: Runtime, tenant: int, receiver: 
     assert len(turns) == 12
 
 
+@pytest.mark.one_shard
 def test_an_idle_webhook_writes_nothing(
     hooked: Runtime, tenant: int, receiver: Receiver, owner: Engine
 ) -> None:

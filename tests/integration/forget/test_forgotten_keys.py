@@ -96,6 +96,7 @@ def test_a_person_may_erase_themselves_with_their_key(app: MemoryApp, made: dict
     assert living(app, made) == {"another's", "ada's", "for all"}
 
 
+@pytest.mark.one_shard
 def test_a_bound_transaction_deletes_no_other_keys(
     app: MemoryApp, made: dict[str, str], runtime: Runtime, tenant: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pydantic import SecretStr
 
 from memory_app.app import MemoryApp
@@ -17,6 +18,7 @@ def finding(runtime: Runtime, tenants: tuple[tuple[int, str], ...], settings: Se
     return check.found
 
 
+@pytest.mark.one_shard
 def test_the_doctor_says_how_many_agents_redact_what(
     runtime: Runtime, settings: Settings, tenant: int, other_tenant: int
 ) -> None:
@@ -40,6 +42,7 @@ def test_the_doctor_says_how_many_agents_redact_what(
     assert "zoe" not in found
 
 
+@pytest.mark.one_shard
 def test_the_doctor_names_the_providers_that_read_the_rest(
     runtime: Runtime, settings: Settings, tenant: int
 ) -> None:

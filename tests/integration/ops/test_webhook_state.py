@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import Engine, text
 
 from memory_app.ops import webhook_checks
@@ -37,6 +38,7 @@ def test_without_webhooks_nothing_is_said(runtime: Runtime, tenant: int) -> None
     assert shown(runtime) == {"active": 0, "failing": 0, "given_up": 0, "waiting": 0}
 
 
+@pytest.mark.one_shard
 def test_one_that_is_well_is_counted(runtime: Runtime, owner: Engine, tenant: int) -> None:
     add(owner, tenant)
     add(owner, tenant, paused="asked")
@@ -44,6 +46,7 @@ def test_one_that_is_well_is_counted(runtime: Runtime, owner: Engine, tenant: in
     assert (check.state, check.found) == (State.OK, "1 active")
 
 
+@pytest.mark.one_shard
 def test_those_that_fail_are_told_over_all_tenants(
     runtime: Runtime, owner: Engine, tenant: int, other_tenant: int
 ) -> None:

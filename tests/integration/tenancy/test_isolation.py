@@ -454,6 +454,7 @@ def test_row_level_security_alone_keeps_people_apart(
     print(f"people apart, key for {binding}: {matrix.cells} cells, {dict(matrix.statuses)}")
 
 
+@pytest.mark.one_shard
 def test_without_its_policies_the_cells_of_people_leak(
     app: FastAPI, owner: Engine, guesses: dict[str, str], without_names: None
 ) -> None:
@@ -517,6 +518,7 @@ def test_the_backlog_is_that_of_the_tenant_whoever_calls(
         Backlog(limit=2).admit(runtime.bound(None, "bob").engine, tenant)
 
 
+@pytest.mark.one_shard
 def test_a_key_for_all_pays_nothing_for_keys_for_one(runtime: Runtime, owner: Engine, tenant: int) -> None:
     """As many statements for either, and no trace of the policies of the other in a plan."""
     statements: list[str] = []

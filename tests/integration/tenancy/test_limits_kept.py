@@ -143,6 +143,7 @@ def test_bytes_above_the_limit_of_a_tenant_are_refused(
     assert refusal(mcp.post("/mcp", json=long)) == (429, "rate_limited", "bytes_per_minute")
 
 
+@pytest.mark.one_shard
 def test_without_redis_no_limit_of_a_minute_refuses(runtime: Runtime, api_key: str, limit: Limit) -> None:
     limit(requests_per_minute=1)
     with transaction(runtime.engine, None) as connection:
@@ -295,6 +296,7 @@ def test_an_import_above_the_quota_is_refused(
         app.export(Scope("ada", "new"))
 
 
+@pytest.mark.one_shard
 def test_a_tenant_that_spent_its_tokens_waits(
     runtime: Runtime, tenant: int, other_tenant: int, limit: Limit
 ) -> None:
@@ -360,6 +362,7 @@ def test_a_key_for_one_person_sets_and_reads_no_limits(
     assert client.get("/v1/limits").status_code == 403
 
 
+@pytest.mark.one_shard
 def test_a_limit_that_only_a_newer_release_knows_stops_nobody(
     owner: Engine, runtime: Runtime, api_key: str, tenant: int
 ) -> None:
