@@ -90,7 +90,11 @@ _OPPOSED = (
     ("subscribes_to", "stopped"),
     ("member_of", "no_longer_member_of"),
     ("plays", "no_longer_plays"),
-    *((relation, "no_longer_with") for relation in ("spouse", *_SPOUSES)),
+    *(
+        (relation, ended)
+        for relation in ("spouse", *_SPOUSES)
+        for ended in ("no_longer_with", "no_longer_has")
+    ),
 )
 
 # Whoever has no girlfriend any more has ended that relation, whatever her name was.

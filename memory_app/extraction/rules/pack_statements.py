@@ -101,8 +101,9 @@ def _is_named(words: str, text: str) -> bool:
 
 
 def _person_of(pack: Pack, fact: Fact) -> str | None:
-    """Whom a fact names: the user's sister, or somebody of whom it tells more."""
-    return fact.called or (fact.object if fact.relation in pack.file.people.kin else None)
+    """Whom a fact names: the user's sister or dog, or somebody of whom it tells more."""
+    is_somebody = fact.relation in pack.file.people.kin or fact.relation == "has_pet"
+    return fact.called or (fact.object if is_somebody else None)
 
 
 def _facts_of(speaker: Speaker, pack: Pack, turn: Turn) -> list[Fact]:

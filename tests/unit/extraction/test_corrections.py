@@ -192,6 +192,15 @@ def test_people_of_earlier_sessions_are_known_by_their_names() -> None:
         assert "friend" not in statement.text
 
 
+@pytest.mark.parametrize("before", [(), ("I have a dog called Rose.",), ("My aunt Rose is a nurse.",)])
+def test_who_died_is_known_by_name(before: tuple[str, ...]) -> None:
+    known = () if before else ("Rose",)
+    (statement,) = said(*before, "Rose died yesterday.", known_people=known)[-1]
+
+    assert (statement.relation, statement.object) == ("no_longer_has", "Rose")
+    assert statement.text.startswith("Mira has lost Rose")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -219,7 +219,9 @@ def _of_known(author: Author, text: str) -> list[Fact]:
         clause = people.stand_in.format(name=name, words=" ".join(words[count:]))
         facts = of_clause(author, clause) or of_cut_clause(author, clause)
         # Who stands in is a sister or a friend, which was not said.
-        return [replace(fact, kin=None, term="") for fact in facts if fact.called == name]
+        about = [replace(fact, kin=None, term="") for fact in facts if fact.called == name]
+        lost = [fact for fact in facts if fact.object == name and fact.relation not in people.kin]
+        return [*about, *lost]
     return []
 
 
