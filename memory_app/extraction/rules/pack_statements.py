@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime, time, timedelta
@@ -10,7 +9,7 @@ from functools import cache, partial
 from itertools import chain
 
 from memory_app.extraction.rules.english_statements import activities_in
-from memory_app.extraction.rules.names import mentions_of
+from memory_app.extraction.rules.names import is_name, mentions_of
 from memory_app.extraction.rules.packs.conversation import Conversation, History
 from memory_app.extraction.rules.packs.corrections import without_mistakes
 from memory_app.extraction.rules.packs.dates import StartDay
@@ -18,6 +17,7 @@ from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.facts import SentenceRead, read, read_sentences
 from memory_app.extraction.rules.packs.format import DateTexts
 from memory_app.extraction.rules.packs.pack import Pack
+from memory_app.extraction.rules.packs.persons import HAS_PET
 from memory_app.extraction.rules.patterns import When
 from memory_app.extraction.rules.statements import (
     STATEMENTS_LIMIT,
@@ -69,8 +69,6 @@ def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
     return distinct(chain(statements, others))
 
 
-_NAME = re.compile(r"[^\W\d_a-zß-öø-ÿ]\w+(?: [^\W\d_a-zß-öø-ÿ]\w+)*")
-
 _GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": activities_in}
 """What reads the sentences of a language that no pattern of its pack reads: told with any verb, as events are."""
 
@@ -88,7 +86,9 @@ def _known(speaker: Speaker, pack: Pack, before: History, words: str) -> str | N
     if lowered in speaker.known_people:
         return speaker.known_people[lowered]
     # Their turns are read again only where one of them has these words as a name.
-    if not _NAME.fullmatch(words) or not any(_is_named(words, turn.text) for turn in speaker.earlier):
+    if not all(map(is_name, words.split())) or not any(
+        _is_named(words, turn.text) for turn in speaker.earlier
+    ):
         return None
     named = (_person_of(pack, fact) for fact in before())
     return next((name for name in named if name is not None and name.lower() == lowered), None)
@@ -102,7 +102,7 @@ def _is_named(words: str, text: str) -> bool:
 
 def _person_of(pack: Pack, fact: Fact) -> str | None:
     """Whom a fact names: the user's sister or dog, or somebody of whom it tells more."""
-    is_somebody = fact.relation in pack.file.people.kin or fact.relation == "has_pet"
+    is_somebody = fact.relation in pack.file.people.kin or fact.relation == HAS_PET
     return fact.called or (fact.object if is_somebody else None)
 
 

@@ -26,9 +26,11 @@ def nobody(_words: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """``before`` gives the facts of the author's turns before, which a correction may mean, ``known`` the name of a
-    person of whom they told before. ``is_asked``: the turn may answer a question. ``has_company``: other people take
-    part, to whom "remember" may be said.
+    """What was said before a turn, and to whom it may be said.
+
+    ``before`` gives the facts of the author's turns before, which a correction may mean, ``known`` the name of a person
+    of whom they told before. ``is_asked``: the turn may answer a question. ``has_company``: other people take part, to
+    whom "remember" may be said.
     """
 
     before: History = nothing_before

@@ -133,8 +133,8 @@ def _exchanged(fact: Fact, right: str, mistake: str | None, read: Read) -> Fact 
         return None
     # "Banca del Garda, not Lario" names all of it, "the tenor, not the alto" a part.
     is_part = mistake is not None and set(_words_of(old)).isdisjoint(_words_of(right))
-    wrong = _spelled(old, mistake) if is_part and mistake is not None else old
-    clause = fact.clause.replace(old, old.replace(wrong, right))
+    words = _with_words(old, mistake, right) if is_part and mistake is not None else right
+    clause = _with_words(fact.clause, old, words)
     # Two rules may read the same fact.
     again = {other.object: other for other in read(clause) if _is_line(fact, other)}
     if len(again) != 1 or fact.object in again:
@@ -145,10 +145,9 @@ def _exchanged(fact: Fact, right: str, mistake: str | None, read: Read) -> Fact 
     return replace(right_fact, when=when, corrects=fact.object, is_request=fact.is_request)
 
 
-def _spelled(text: str, part: str) -> str:
-    """``part`` as ``text`` has it."""
-    match = re.search(re.escape(part), text, re.IGNORECASE)
-    return match[0] if match else text
+def _with_words(text: str, old: str, new: str) -> str:
+    """``text`` with the words ``new`` in place of ``old``, where these stand first."""
+    return re.sub(rf"(?<!\w){re.escape(old)}(?!\w)", lambda _: new, text, count=1, flags=re.IGNORECASE)
 
 
 def without_mistakes(facts: Iterable[Fact], *, limit: int) -> list[Fact]:

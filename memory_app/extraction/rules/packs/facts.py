@@ -220,8 +220,9 @@ def _of_known(author: Author, text: str) -> list[Fact]:
         facts = of_clause(author, clause) or of_cut_clause(author, clause)
         # Who stands in is a sister or a friend, which was not said.
         about = [replace(fact, kin=None, term="") for fact in facts if fact.called == name]
-        lost = [fact for fact in facts if fact.object == name and fact.relation not in people.kin]
-        return [*about, *lost]
+        # What such a clause says of the author instead: whom they have lost.
+        of_author = [fact for fact in facts if fact.object == name and fact.relation not in people.kin]
+        return [*about, *of_author]
     return []
 
 

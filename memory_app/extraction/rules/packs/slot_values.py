@@ -82,14 +82,16 @@ def _items(pack: Pack, slot: str, text: str) -> list[str] | None:
 
 
 def _is_one(pack: Pack, first: str, last: str) -> bool:
-    """Whether the parts of a list belong together: "action and sci-fi movies", "getting lost in plots and feelings"."""
+    """Whether the first and the last part of a list belong together, so that none of it is an item by itself."""
     words, words_of_last = first.lower().split(), last.lower().split()
-    has_shared_head = len(words) == 1 < len(words_of_last) and words_of_last[-1] in pack.words.shared_heads
-    # "Improving schools and roads": both are improved.
-    ending = pack.file.doing
-    has_shared_verb = bool(ending) and len(words) > 1 and words[0].endswith(ending)
-    has_shared_verb = has_shared_verb and not words_of_last[0].endswith(ending)
-    return has_shared_head or has_shared_verb or (len(words) >= PHRASE_WORDS and len(words_of_last) == 1)
+    if len(words) == 1:
+        # "Action and sci-fi movies": both are movies.
+        return len(words_of_last) > 1 and words_of_last[-1] in pack.words.shared_heads
+    if pack.file.doing and words[0].endswith(pack.file.doing):
+        # "Improving schools and roads": both are improved.
+        return not words_of_last[0].endswith(pack.file.doing)
+    # "Lost in plots and feelings".
+    return len(words) >= PHRASE_WORDS and len(words_of_last) == 1
 
 
 def _without_opening(pack: Pack, item: str) -> str:
