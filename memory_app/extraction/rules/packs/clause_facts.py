@@ -175,8 +175,6 @@ def _of_match(author: Author, candidate: RulePattern, match: re.Match[str]) -> l
     objects = slot_values.objects(author.pack, groups, is_loose=author.is_loose)
     if objects is None:
         return []
-    if rule.about == "aged":
-        return list(_ages(author.pack, rule, match, is_loose=author.is_loose))
     words = _words_for_object(rule, groups)
     slot = slot_values.object_slot(groups)
     if author.is_loose and slot is not None and slot_values.is_name(slot) and len(objects) == 1:
@@ -198,11 +196,6 @@ def _words_for_object(rule: PackRule, groups: Mapping[str, str]) -> str:
     return groups.get(slot or "", "")
 
 
-def _ages(pack: Pack, rule: PackRule, match: re.Match[str], *, is_loose: bool) -> Iterator[Fact]:
-    for called, age in slot_values.ages(pack, match[0], is_loose=is_loose):
-        yield _fact(pack, rule, {"object": age}, _Subject(called=called))
-
-
 def _filled(match: re.Match[str]) -> dict[str, str]:
     """The slots of a match in which something stands."""
     return {slot: text for slot, text in match.groupdict().items() if text}
@@ -218,9 +211,6 @@ def in_passing(pack: Pack, part: str) -> Iterator[Fact]:
     for rule, patterns in pack.anywhere.candidates(part):
         matches = chain.from_iterable(candidate.pattern.finditer(part) for candidate in patterns)
         for match in matches:
-            if rule.about == "aged":
-                yield from _ages(pack, rule, match, is_loose=False)
-                continue
             called = slot_values.first_name(pack, match["called"])
             if called is None:
                 continue
@@ -261,9 +251,7 @@ def _other_subject(pack: Pack, groups: Mapping[str, str]) -> _Subject | None:
 
 def _fact(pack: Pack, rule: PackRule, groups: Mapping[str, str], subject: _Subject) -> Fact:
     """The fact of a rule, whose templates are filled with ``groups``."""
-    groups = {
-        slot: slot_values.with_brackets(slot_values.reported(pack, text)) for slot, text in groups.items()
-    }
+    groups = {slot: slot_values.reported(pack, text) for slot, text in groups.items()}
     values = _values(pack, groups)
     # "{kids}" is what a word stands for, "{kids_word}" the word itself.
     spelled = {f"{slot}_word": groups[slot] for slot in values}

@@ -36,7 +36,6 @@ _OPENED_QUESTION = re.compile("[\\s,]*([\u00bf\u00a1])")
 """The signs with which questions and exclamations begin in Spanish."""
 _ORDINAL_DOT = re.compile(r"(?<![\d.])(\d{1,2})\. (?=[a-zß-öø-ÿ])")
 _NUMERIC_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)?(?!\d)")
-_AGE_IN_BRACKETS = re.compile(r"(?<=[^\W\d_]) \((\d{1,2})\)")
 _QUOTES = str.maketrans(
     dict.fromkeys("\u201e\u201c\u201d\u00ab\u00bb\u2039\u203a", '"') | dict.fromkeys("\u2018\u2019", "'")
 )
@@ -78,9 +77,6 @@ def own_text(pack: Pack, text: str) -> str:
     own = own_words("\n".join(lines), is_title=partial(_is_title, pack))
     own = pack.contraction.sub(lambda match: pack.file.contractions[match[0].lower()], own)
     own = _without_inner_dots(pack, own)
-    if pack.tells_ages:
-        # A bracket ends a clause, but "Emil (7) und Oskar (4)" is a list.
-        own = _AGE_IN_BRACKETS.sub(r"/\1", own)
     own = _OPENED_QUESTION.sub(r". \1", own)
     # Character by character is slow, and plain text has none of them.
     return own if own.isascii() else "".join(map(_without_symbol, own))

@@ -226,9 +226,8 @@ class PackRule(_Part):
     confidence: float = Field(0.8, ge=0, le=1)
     entity: str | None = None
     when: When = When.STATE
-    about: Literal["user", "called", "aged"] = "user"
-    """Of whom ``patterns`` and ``anywhere`` tell: with "called", of who stands in the slot <called>; with "aged", of
-    each whose age stands in brackets behind the name."""
+    about: Literal["user", "called"] = "user"
+    """Of whom ``patterns`` and ``anywhere`` tell: with "called", of who stands in the slot <called>."""
     also: bool = False
     """Read besides a rule that has read the clause already: "I work at Acme as a nurse" are two facts."""
     beside: bool = False

@@ -100,8 +100,11 @@ def _said(pack: Pack, aside: Aside, groups: Mapping[str, str | None]) -> str | N
     if _names_nobody(pack, filled):
         return None
     for slot in filled.keys() & pack.maps.keys():
-        relation = pack.maps[slot][filled[slot].lower()]
-        filled[slot] = pack.file.people.kin[relation][0]
+        # Not every language has a word for one of them: of "figli" there is a son or a daughter.
+        terms = pack.file.people.kin.get(pack.maps[slot][filled[slot].lower()])
+        if not terms:
+            return None
+        filled[slot] = terms[0]
     return aside.says.format_map(filled)
 
 

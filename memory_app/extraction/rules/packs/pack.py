@@ -122,7 +122,6 @@ class Pack:
     change: re.Pattern[str]
     shared: re.Pattern[str]
     own: re.Pattern[str]
-    tells_ages: bool
     they: re.Pattern[str]
     pronoun: re.Pattern[str]
     inverted: re.Pattern[str]
@@ -238,7 +237,6 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         change=compiler.compiled_words("clause.changes", clause.changes),
         shared=any_case(rf"^(?:{compiler.choices('clause.shared', clause.shared)}){WORD_END}"),
         own=compiler.compiled_words("clause.own", clause.own),
-        tells_ages=any(rule.about == "aged" for rule in file.rules),
         they=any_case(rf"{WORD_START}(?:{compiler.slots['they']}){WORD_END}"),
         pronoun=any_case(rf"^{either_word(file.people.pronouns)}{WORD_END}"),
         inverted=any_case(

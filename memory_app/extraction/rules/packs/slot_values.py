@@ -7,8 +7,7 @@ would go on is refused.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from memory_app.extraction.rules.packs.dates import month_and_day
 from memory_app.extraction.rules.packs.pack import Pack
@@ -24,9 +23,6 @@ JOB_WORDS = 4
 
 HIGHEST_NUMBER = 120
 """Nobody is older, and nobody has more children."""
-
-_AGED = re.compile(r"(?<=[^\W\d_])/(\d{1,2})(?!\d)")
-"""An age behind a name, which stood in brackets: "Emil/7"."""
 
 _NAME_SLOTS = frozenset({"name", "names", "place", "org"})
 _LIST_SLOTS = frozenset({"items", "names"})
@@ -136,7 +132,7 @@ def _without_possession(words: Sequence[str]) -> Sequence[str]:
 
 def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
     """A name: words with capitals, and particles between them. Without capitals a single word."""
-    words = _without_article(pack, _AGED.sub("", text).split())
+    words = _without_article(pack, text.split())
     if _is_no_name(pack, words):
         return None
     if is_loose:
@@ -144,19 +140,6 @@ def name(pack: Pack, text: str, *, is_loose: bool) -> str | None:
         has_article = len(words) < len(text.split())
         return None if has_article else _name_of_small_words(pack, words)
     return _name_of_capitals(pack, words)
-
-
-def ages(pack: Pack, text: str, *, is_loose: bool) -> Iterator[tuple[str, str]]:
-    """Each name in ``text`` with the age behind it."""
-    for match in _AGED.finditer(text):
-        called = name(pack, text[: match.start()].split(" ")[-1], is_loose=is_loose)
-        if called is not None:
-            yield called, match[1]
-
-
-def with_brackets(text: str) -> str:
-    """``text`` with ages as they were written."""
-    return _AGED.sub(r" (\1)", text)
 
 
 def _is_no_name(pack: Pack, words: Sequence[str]) -> bool:

@@ -22,7 +22,6 @@ SHAPES: Mapping[str, str] = {
     "name": _run(1, 3),
     "called": rf"{_WORD}(?: {_WORD})?",
     "names": _LIST,
-    "aged": rf"{_WORD}/\d{{1,2}}",
     "place": _run(1, 4),
     "org": _run(1, 5),
     "job": _run(1, 4),
