@@ -13,7 +13,8 @@ from functools import partial
 from memory_app.extraction.rules.clauses import SENTENCE
 from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import Part, without_opening
-from memory_app.extraction.rules.packs.pack import Aside, Pack, ShortVerb
+from memory_app.extraction.rules.packs.omission_patterns import Aside, ShortVerb
+from memory_app.extraction.rules.packs.pack import Pack
 
 GROUP_LIMIT = 8
 """So many of a group are read: "three kids, Ella (9), …"."""
@@ -21,7 +22,7 @@ GROUP_LIMIT = 8
 
 def with_short_verbs(pack: Pack, text: str) -> str:
     """``text`` with its shortened verbs in full: "mum's 62" as "mum is 62"."""
-    for verb in pack.short_verbs:
+    for verb in pack.omission.short_verbs:
         text = verb.pattern.sub(partial(_in_full, pack, verb), text)
     return text
 
@@ -41,7 +42,7 @@ def with_subject(pack: Pack, text: str) -> str:
 
 
 def _begun(pack: Pack, text: str, start: int) -> str:
-    for pattern, subject in pack.left_out:
+    for pattern, subject in pack.omission.left_out:
         if pattern.match(text, start):
             return f"{text[:start]}{subject} {text[start:]}"
     return text
@@ -50,7 +51,7 @@ def _begun(pack: Pack, text: str, start: int) -> str:
 def without_asides(pack: Pack, sentence: str) -> tuple[str, list[Part]]:
     """The sentence without what it says of somebody in passing, and that as parts of their own."""
     parts: list[Part] = []
-    for aside in pack.asides:
+    for aside in pack.omission.asides:
         sentence, said = _without_aside(pack, aside, sentence)
         parts += (Part(text, "") for text in said)
     return sentence, parts

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from memory_app.errors import Misconfigured
 from memory_app.extraction.rules.packs.format import PackFile, PackRule
+from memory_app.extraction.rules.packs.omission_patterns import OmissionPatterns, omission_patterns
 from memory_app.extraction.rules.packs.pattern_compiler import (
     WORD_END,
     WORD_START,
@@ -47,23 +48,6 @@ class CorrectionPatterns:
     instead: re.Pattern[str]
     right: tuple[re.Pattern[str], ...]
     alone: tuple[re.Pattern[str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ShortVerb:
-    """The verb that "'s" stands for behind what ``pattern`` finds."""
-
-    pattern: re.Pattern[str]
-    verb: str
-
-
-@dataclass(frozen=True, slots=True)
-class Aside:
-    """What stands in commas or brackets behind somebody; ``says`` is the sentence that it stands for."""
-
-    pattern: re.Pattern[str]
-    behind: re.Pattern[str] | None
-    says: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +119,7 @@ class Pack:
     months: Mapping[str, int]
     weekdays: Mapping[str, int]
     half: re.Pattern[str]
-    short_verbs: tuple[ShortVerb, ...]
-    asides: tuple[Aside, ...]
-    left_out: tuple[tuple[re.Pattern[str], str], ...]
-    """The beginning of a turn, and the subject that it leaves out."""
+    omission: OmissionPatterns
     words: WordSets
     list_join: re.Pattern[str]
     list_end: re.Pattern[str]
@@ -252,12 +233,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         months=months,
         weekdays=numbers_of_rows(file.date.weekdays),
         half=any_case(rf"(?<![\w'])(?:{compiler.choices('half', [file.half] if file.half else [])})$"),
-        short_verbs=tuple(_short_verbs(compiler, file)),
-        asides=tuple(_asides(compiler, file)),
-        left_out=tuple(
-            (any_case(rf"(?:{compiler.choices('clause.left_out', row.before)}){WORD_END}"), row.subject)
-            for row in clause.left_out
-        ),
+        omission=omission_patterns(compiler, file),
         words=_word_sets(file),
         list_join=any_case(rf",? (?:{list_joins}) |, "),
         list_end=any_case(rf" (?:{list_joins}) [^,]+$"),
@@ -276,37 +252,6 @@ def _correction_patterns(compiler: PatternCompiler, file: PackFile) -> Correctio
         right=tuple(any_case(f"(?:{pattern})") for pattern in right),
         alone=tuple(any_case(f"(?:{pattern})") for pattern in alone),
     )
-
-
-def _clause_end(compiler: PatternCompiler, file: PackFile) -> str:
-    joins = compiler.choices("clause.joins", file.clause.joins)
-    return rf"(?=\s*(?:[,.;:!?)\u2026]|$)|\s+(?:{joins}){WORD_END})"
-
-
-def _short_verbs(compiler: PatternCompiler, file: PackFile) -> Iterator[ShortVerb]:
-    end = _clause_end(compiler, file)
-    for row in file.clause.short_verbs:
-        who = compiler.translated("clause.short_verbs", row.who)
-        before = compiler.choices("clause.short_verbs", row.before)
-        last = compiler.choices("clause.short_verbs", row.last)
-        pattern = rf"{WORD_START}(?P<who>{who})'s(?= (?:(?:{before}){WORD_END}|(?:{last}){end}))"
-        yield ShortVerb(any_case(pattern), row.verb)
-
-
-def _asides(compiler: PatternCompiler, file: PackFile) -> Iterator[Aside]:
-    end = _clause_end(compiler, file)
-    for row in file.clause.asides:
-        who = compiler.translated("clause.asides", row.who)
-        what = compiler.translated("clause.asides", row.what)
-        if row.behind is None:
-            joint = r",?\s+" if row.is_clause else r"(?:,\s+|\s+\()"
-            pattern = rf"{WORD_START}(?P<who>{who}){joint}(?:{what})(?:\)|,(?=\s)|{end})"
-            yield Aside(any_case(pattern), None, row.says)
-            continue
-        joins = either_word(file.list_joins)
-        pattern = rf"[\s,;:(]*(?:{joins}\s+)?(?P<who>{who}),?\s+\(?(?:{what})(?:\)|{end})"
-        behind = compiler.translated("clause.asides", row.behind)
-        yield Aside(any_case(pattern), whole_words(behind), row.says)
 
 
 def _word_sets(file: PackFile) -> WordSets:
