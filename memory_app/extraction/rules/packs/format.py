@@ -90,10 +90,10 @@ class ClauseWords(_Part):
     """What says that something takes the place of what was before, whatever else is said: "now", "instead"."""
     ends: tuple[str, ...] = ()
     """Words behind which any object is whole: so, because."""
-    shared: tuple[str, ...] = ()
+    shared_verbs: tuple[str, ...] = ()
     """Verbs that are the same of the speaker and of somebody else, as a clause without a subject begins: "mag"."""
-    own: tuple[str, ...] = ()
-    """Words of a clause about the speaker, who goes on in a clause that begins with one of ``shared``."""
+    speaker_words: tuple[str, ...] = ()
+    """Words of a clause about the speaker, who goes on in a clause that begins with one of ``shared_verbs``."""
     inverted: tuple[str, ...] = ()
     """Subjects that change places with the verb before them ("wohne ich" is read as "ich wohne")."""
     short_verbs: tuple[ShortVerbWords, ...] = ()
@@ -265,7 +265,7 @@ class PackFile(_Part):
     """Nouns begin with a capital, which is then no sign of a name."""
     list_joins: tuple[str, ...]
     """Words before the last item of a list: and, or."""
-    doing: str = ""
+    verb_ending: str = ""
     """How words end that say what somebody does, where they may stand in a list: ing."""
     shared_heads: tuple[str, ...] = ()
     """Nouns of which a list has several kinds: of "action and horror movies" neither is said alone."""

@@ -104,8 +104,8 @@ class Pack:
     beside: re.Pattern[str]
     day_part: re.Pattern[str]
     change: re.Pattern[str]
-    shared: re.Pattern[str]
-    own: re.Pattern[str]
+    shared_verb: re.Pattern[str]
+    speaker_word: re.Pattern[str]
     they: re.Pattern[str]
     pronoun: re.Pattern[str]
     inverted: re.Pattern[str]
@@ -216,8 +216,10 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         beside=compiler.compiled_words("clause.beside", clause.beside),
         day_part=any_case(rf"\s+(?P<part>{compiler.choices('clause.day_parts', clause.day_parts)})$"),
         change=compiler.compiled_words("clause.changes", clause.changes),
-        shared=any_case(rf"^(?:{compiler.choices('clause.shared', clause.shared)}){WORD_END}"),
-        own=compiler.compiled_words("clause.own", clause.own),
+        shared_verb=any_case(
+            rf"^(?:{compiler.choices('clause.shared_verbs', clause.shared_verbs)}){WORD_END}"
+        ),
+        speaker_word=compiler.compiled_words("clause.speaker_words", clause.speaker_words),
         they=any_case(rf"{WORD_START}(?:{compiler.slots['they']}){WORD_END}"),
         pronoun=any_case(rf"^{either_word(file.people.pronouns)}{WORD_END}"),
         inverted=any_case(

@@ -132,8 +132,8 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.beside": clause.beside,
         "clause.day_parts": clause.day_parts,
         "clause.changes": clause.changes,
-        "clause.shared": clause.shared,
-        "clause.own": clause.own,
+        "clause.shared_verbs": clause.shared_verbs,
+        "clause.speaker_words": clause.speaker_words,
         "clause.inverted": clause.inverted,
         "clause.labels": clause.labels,
         "clause.short_verbs": [

@@ -84,12 +84,12 @@ def subject_of(pack: Pack, text: str) -> str:
 
 def begins_with_shared_verb(pack: Pack, text: str) -> bool:
     """Whether a clause has no subject, and a verb that does not tell whether it is the speaker."""
-    return pack.shared.match(without_opening(pack, text)) is not None
+    return pack.shared_verb.match(without_opening(pack, text)) is not None
 
 
 def is_about_speaker(pack: Pack, text: str) -> bool:
     """Whether a word of a clause tells that the speaker is its subject."""
-    return pack.own.search(text) is not None
+    return pack.speaker_word.search(text) is not None
 
 
 def _words(pack: Pack, match: re.Match[str]) -> str:

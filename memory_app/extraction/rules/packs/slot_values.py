@@ -83,9 +83,9 @@ def _is_one(pack: Pack, first: str, last: str) -> bool:
     if len(words) == 1:
         # "Action and sci-fi movies": both are movies.
         return len(words_of_last) > 1 and words_of_last[-1] in pack.words.shared_heads
-    if pack.file.doing and words[0].endswith(pack.file.doing):
+    if pack.file.verb_ending and words[0].endswith(pack.file.verb_ending):
         # "Improving schools and roads": both are improved.
-        return not words_of_last[0].endswith(pack.file.doing)
+        return not words_of_last[0].endswith(pack.file.verb_ending)
     # "Lost in plots and feelings".
     return len(words) >= PHRASE_WORDS and len(words_of_last) == 1
 
