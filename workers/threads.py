@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
+import psutil
 import structlog
-from billiard.compat import mem_rss
 from celery import Celery
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,16 @@ class Bounds:
         with self._lock:
             if any(end < time.monotonic() for end in self.ends_at.values()):
                 return "time"
-        return "memory" if mem_rss() > self.memory_limit_kb else None
+        return "memory" if _resident_kb() > self.memory_limit_kb else None
+
+
+def _resident_kb() -> int:
+    """What this process holds now.
+
+    Not its peak, as Celery takes it for processes that it forks: a peak is inherited from whoever started this process,
+    and a notebook of two gigabytes would never get a worker that stays.
+    """
+    return int(psutil.Process().memory_info().rss) // 1024
 
 
 def watch(app: Celery) -> Bounds:

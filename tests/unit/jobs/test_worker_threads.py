@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import psutil
+
 from workers.threads import Bounds
 
 MUCH_KB = 1 << 40
@@ -37,6 +39,16 @@ def test_a_task_that_outlives_its_time_breaks_it_until_it_ends() -> None:
 
 def test_a_process_that_grew_too_big_breaks_its_memory() -> None:
     assert Bounds(1).broken() == "memory"
+
+
+def test_what_a_process_held_once_breaks_nothing() -> None:
+    """Its peak may come from whoever started it, too."""
+    held_kb = psutil.Process().memory_info().rss // 1024
+    much = bytearray(200_000_000)
+    much[::4096] = b"x" * len(much[::4096])
+    assert Bounds(held_kb + 100_000).broken() == "memory"
+    del much
+    assert Bounds(held_kb + 100_000).broken() is None
 
 
 def test_with_a_stuck_task_the_process_asks_itself_to_end_and_then_leaves() -> None:
