@@ -34,6 +34,7 @@ _TRANSCRIPT = re.compile(r"\s*\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? )?\d{1,2}:
 _BULLET = re.compile(r"^\s*[-*•·]\s+(?=\w)")
 _OPENED_QUESTION = re.compile("[\\s,]*([\u00bf\u00a1])")
 """The signs with which questions and exclamations begin in Spanish."""
+_DIGIT = re.compile(r"\d")
 _ORDINAL_DOT = re.compile(r"(?<![\d.])(\d{1,2})\. (?=[a-zß-öø-ÿ])")
 _NUMERIC_DATE = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.((?:19|20)\d\d)?(?!\d)")
 _QUOTES = str.maketrans(
@@ -77,14 +78,19 @@ def own_text(pack: Pack, text: str) -> str:
     own = own_words("\n".join(lines), is_title=partial(_is_title, pack))
     own = pack.contraction.sub(lambda match: pack.file.contractions[match[0].lower()], own)
     own = _without_inner_dots(pack, own)
+    # Plain text has no such signs, and to look at each character is slow.
+    if own.isascii():
+        return own
     own = _OPENED_QUESTION.sub(r". \1", own)
-    # Character by character is slow, and plain text has none of them.
-    return own if own.isascii() else "".join(map(_without_symbol, own))
+    return "".join(map(_without_symbol, own))
 
 
 def _without_label(pack: Pack, line: str) -> str:
     """``line`` without a label such as "PS: "; empty for what another speaker says in a transcript."""
-    line = pack.label.sub(r"\g<label>, ", _BULLET.sub("", line))
+    line = _BULLET.sub("", line)
+    if ":" not in line:
+        return line
+    line = pack.label.sub(r"\g<label>, ", line)
     head, colon, rest = line.partition(": ")
     if not colon:
         return line
@@ -115,6 +121,9 @@ def _is_title(pack: Pack, quote: str) -> bool:
 def _without_inner_dots(pack: Pack, text: str) -> str:
     """Without dots that end no sentence: of abbreviations, ordinal numbers and dates."""
     text = pack.abbreviation.sub(r"\g<short>", text)
+    # Three slow looks less at most turns.
+    if _DIGIT.search(text) is None:
+        return text
     text = _ORDINAL_DOT.sub(r"\1 ", text)
     text = _NUMERIC_DATE.sub(_with_slashes, text)
     return pack.ordinal.sub(r"\1 ", text)
@@ -193,8 +202,9 @@ def without_opening(pack: Pack, text: str) -> str:
     """``text`` without words that open a sentence."""
     before = ""
     while text != before:
-        before = text
-        text = pack.opening.sub("", text.strip(" ,"), count=1)
+        before = text.strip(" ,")
+        opening = pack.opening.match(before)
+        text = before[opening.end() :] if opening else before
     return text
 
 
@@ -256,7 +266,8 @@ def _plainer(pack: Pack, text: str, *, is_cut: bool) -> Iterator[Clause]:
 
 def with_own(pack: Pack, text: str) -> str:
     """``text`` as of the speaker's own where it begins with a word that needs none: "Mum takes warfarin"."""
-    return pack.bare.sub(rf"{pack.file.people.own} \g<0>", text) if pack.file.people.bare else text
+    is_bare = bool(pack.file.people.bare) and pack.bare.match(text) is not None
+    return f"{pack.file.people.own} {text}" if is_bare else text
 
 
 def _is_shouted(pack: Pack, text: str) -> bool:

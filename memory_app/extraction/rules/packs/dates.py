@@ -10,7 +10,7 @@ from typing import Literal
 
 from memory_app.extraction.rules.packs.format import DateRule
 from memory_app.extraction.rules.packs.pack import Pack
-from memory_app.extraction.rules.packs.required_words import WORD, may_fit
+from memory_app.extraction.rules.packs.required_words import may_fit, words_of
 from memory_app.language.calendar import add_months
 
 _DAYS: Mapping[str, int] = {"day": 1, "week": 7}
@@ -42,7 +42,7 @@ class DateMatch:
 
 def find_date(pack: Pack, clause: str) -> DateMatch | None:
     """The first words for a time in ``clause``, and of several that begin there the longest."""
-    words = frozenset(WORD.findall(clause.lower()))
+    words = words_of(clause)
     candidates = (date_rule for date_rule in pack.dates if may_fit(date_rule.needs, words))
     searches = ((candidate.rule, candidate.pattern.search(clause)) for candidate in candidates)
     hits = [(rule, match) for rule, match in searches if match is not None]

@@ -15,11 +15,14 @@ from memory_app.extraction.rules.packs.pattern_compiler import (
     either_word,
     whole_words,
 )
+from memory_app.extraction.rules.packs.required_words import Words
+
+SHORT_VERB = "'s"
 
 
 @dataclass(frozen=True, slots=True)
 class ShortVerb:
-    """The verb that "'s" stands for behind what ``pattern`` finds."""
+    """The verb that `SHORT_VERB` stands for behind what ``pattern`` finds."""
 
     pattern: re.Pattern[str]
     verb: str
@@ -27,11 +30,15 @@ class ShortVerb:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What stands in commas or brackets behind somebody; ``says`` is the sentence that it stands for."""
+    """What stands in commas or brackets behind somebody; ``says`` is the sentence that it stands for.
+
+    A sentence with none of the words that it ``needs`` has none.
+    """
 
     pattern: re.Pattern[str]
     behind: re.Pattern[str] | None
     says: str
+    needs: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ def _short_verbs(compiler: PatternCompiler, file: PackFile) -> Iterator[ShortVer
         who = compiler.translated("clause.short_verbs", row.who)
         before = compiler.choices("clause.short_verbs", row.before)
         last = compiler.choices("clause.short_verbs", row.last)
-        pattern = rf"{WORD_START}(?P<who>{who})'s(?= (?:(?:{before}){WORD_END}|(?:{last}){end}))"
+        pattern = rf"{WORD_START}(?P<who>{who}){SHORT_VERB}(?= (?:(?:{before}){WORD_END}|(?:{last}){end}))"
         yield ShortVerb(any_case(pattern), row.verb)
 
 
@@ -78,9 +85,9 @@ def _asides(compiler: PatternCompiler, file: PackFile) -> Iterator[Aside]:
         if row.behind is None:
             joint = r",?\s+" if row.is_clause else r"(?:,\s+|\s+\()"
             pattern = rf"{WORD_START}(?P<who>{who}){joint}(?:{what})(?:\)|,(?=\s)|{end})"
-            yield Aside(any_case(pattern), None, row.says)
+            yield Aside(any_case(pattern), None, row.says, compiler.needs(f"{row.who} {row.what}"))
             continue
         joins = either_word(file.list_joins)
         pattern = rf"[\s,;:(]*(?:{joins}\s+)?(?P<who>{who}),?\s+\(?(?:{what})(?:\)|{end})"
         behind = compiler.translated("clause.asides", row.behind)
-        yield Aside(any_case(pattern), whole_words(behind), row.says)
+        yield Aside(any_case(pattern), whole_words(behind), row.says, compiler.needs(row.behind))

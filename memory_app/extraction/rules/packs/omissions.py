@@ -13,8 +13,9 @@ from functools import partial
 from memory_app.extraction.rules.clauses import SENTENCE
 from memory_app.extraction.rules.packs import slot_values
 from memory_app.extraction.rules.packs.clauses import Part, without_opening
-from memory_app.extraction.rules.packs.omission_patterns import Aside, ShortVerb
+from memory_app.extraction.rules.packs.omission_patterns import SHORT_VERB, Aside, ShortVerb
 from memory_app.extraction.rules.packs.pack import Pack
+from memory_app.extraction.rules.packs.required_words import may_fit, words_of
 
 GROUP_LIMIT = 8
 """So many of a group are read: "three kids, Ella (9), …"."""
@@ -22,6 +23,9 @@ GROUP_LIMIT = 8
 
 def with_short_verbs(pack: Pack, text: str) -> str:
     """``text`` with its shortened verbs in full: "mum's 62" as "mum is 62"."""
+    # The patterns are slow, and most turns have nothing for them.
+    if SHORT_VERB not in text.lower():
+        return text
     for verb in pack.omission.short_verbs:
         text = verb.pattern.sub(partial(_in_full, pack, verb), text)
     return text
@@ -51,7 +55,10 @@ def _begun(pack: Pack, text: str, start: int) -> str:
 def without_asides(pack: Pack, sentence: str) -> tuple[str, list[Part]]:
     """The sentence without what it says of somebody in passing, and that as parts of their own."""
     parts: list[Part] = []
+    words = words_of(sentence)
     for aside in pack.omission.asides:
+        if not may_fit(aside.needs, words):
+            continue
         sentence, said = _without_aside(pack, aside, sentence)
         parts += (Part(text, "") for text in said)
     return sentence, parts

@@ -84,7 +84,8 @@ def subject_of(pack: Pack, text: str) -> str:
 
 def begins_with_shared_verb(pack: Pack, text: str) -> bool:
     """Whether a clause has no subject, and a verb that does not tell whether it is the speaker."""
-    return pack.shared_verb.match(without_opening(pack, text)) is not None
+    has_shared_verbs = bool(pack.file.clause.shared_verbs)
+    return has_shared_verbs and pack.shared_verb.match(without_opening(pack, text)) is not None
 
 
 def is_about_speaker(pack: Pack, text: str) -> bool:

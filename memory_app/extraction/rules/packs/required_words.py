@@ -52,6 +52,11 @@ def _stricter(first: Words, second: Words) -> Words:
     return max(first, second, key=lambda words: (min(map(len, words)), -len(words)))
 
 
+def words_of(text: str) -> frozenset[str]:
+    """The words of a clause or a sentence, to which conditions are compared."""
+    return frozenset(WORD.findall(text.lower()))
+
+
 def may_fit(needs: Words, words: frozenset[str]) -> bool:
     """Whether a clause of these words may fit a pattern with the condition ``needs``."""
     return needs is None or not needs.isdisjoint(words)
