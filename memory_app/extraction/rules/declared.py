@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.names import NAME, is_name
 from memory_app.extraction.rules.packs.fact import Fact
-from memory_app.extraction.rules.packs.facts import read_sentences
+from memory_app.extraction.rules.packs.facts import read
 from memory_app.extraction.rules.packs.pack import LANGUAGES, Pack, pack_of
 from memory_app.extraction.rules.packs.turn_language import ENGLISH
 from memory_app.language.detection import guesses
@@ -145,8 +145,7 @@ def _packs(text: str) -> Iterator[Pack]:
 
 
 def _facts(pack: Pack, text: str, today: date) -> list[Fact]:
-    sentences = read_sentences(pack, text, today=today, is_left_out=lambda sentence: False)
-    return [fact for sentence in sentences for fact in sentence.facts]
+    return list(read(pack, text, today=today, is_left_out=lambda sentence: False))
 
 
 def _only_claim(facts: list[Fact], words: str) -> _Claim | None:

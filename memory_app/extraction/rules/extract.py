@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from memory_app.extraction.rules.clauses import own_words
 from memory_app.extraction.rules.names import mentions_of
 from memory_app.extraction.rules.pack_statements import pack_statements
+from memory_app.extraction.rules.packs.clauses import own_text
 from memory_app.extraction.rules.packs.pack import Pack, pack_of
 from memory_app.extraction.rules.packs.privacy import asks_for_privacy
 from memory_app.extraction.rules.packs.turn_language import READ_LANGUAGES, language_of
@@ -96,18 +97,22 @@ def extract(
 
 def _read(session: _Session, turn: Turn) -> _TurnRead:
     if turn.role not in (Role.USER, Role.ASSISTANT):
-        return _TurnRead(reason=reason_to_skip(turn))
+        return _TurnRead(reason=_reason_to_skip(turn))
     before = tuple(other for other in session.turns if other.seq < turn.seq)
     language = language_of(turn, before)
     pack = pack_of(language)
     text = own_words(turn.text)
     # Entities count whoever names them; only statements have to be the user's.
     mentions = _mentions(session, text, pack)
-    reason = reason_to_skip(turn, pack)
+    reason = _reason_to_skip(turn, pack)
     if reason:
         return _TurnRead(mentions=mentions, reason=reason)
-    speaker = _speaker(session, turn, before)
-    statements = [] if pack is None else pack_statements(speaker, pack)
+    if pack is None:
+        return _TurnRead(mentions=mentions, reason=_reason_for_nothing(text, language))
+    own = own_text(pack, turn.text)
+    if asks_for_privacy(pack, own):
+        return _TurnRead(mentions=mentions, reason=WITHHELD)
+    statements = pack_statements(_speaker(session, turn, before), pack, own)
     names = tuple(chain.from_iterable(statement.mentions for statement in statements))
     mentions = united(names, mentions)
     return _TurnRead(statements, mentions, None if statements else _reason_for_nothing(text, language))
@@ -155,22 +160,22 @@ def _mentions(session: _Session, text: str, pack: Pack | None) -> tuple[Mention,
 
 def reason_of_turn(turn: Turn) -> str | None:
     """Return why a turn states nothing whatever reads it, or None. Its language is that of its own words."""
-    return reason_to_skip(turn, pack_of(language_of(turn, ())))
+    pack = pack_of(language_of(turn, ()))
+    reason = _reason_to_skip(turn, pack)
+    if reason or pack is None:
+        return reason
+    return WITHHELD if asks_for_privacy(pack, own_text(pack, turn.text)) else None
 
 
-def reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
-    """Return why a turn by itself states nothing worth keeping, or None. ``pack`` is that of its language."""
+def _reason_to_skip(turn: Turn, pack: Pack | None = None) -> str | None:
+    """Why a turn need not be read, or None. ``pack`` is that of its language."""
     text = without_marks(turn.text).strip()
     if not text:
         return NO_TEXT
     if turn.role is not Role.USER:
         return NOT_THE_USER
     # 200 characters hold `ACKNOWLEDGEMENT_WORDS`; a long paste need not be cut into words for this.
-    if _is_acknowledgement(text[:200], pack):
-        return ACKNOWLEDGEMENT
-    if pack is not None and asks_for_privacy(pack, text):
-        return WITHHELD
-    return None
+    return ACKNOWLEDGEMENT if _is_acknowledgement(text[:200], pack) else None
 
 
 def _is_acknowledgement(text: str, pack: Pack | None) -> bool:

@@ -33,12 +33,13 @@ from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement, Turn
 
 
-def pack_statements(speaker: Speaker, pack: Pack) -> list[Statement]:
-    """The statements that a pack reads in a turn, each triple once."""
+def pack_statements(speaker: Speaker, pack: Pack, own: str) -> list[Statement]:
+    """The statements that a pack reads in a turn, each triple once. ``own`` is the `own_text` of the turn."""
     before = cache(partial(_facts_before, speaker, pack))
     sentences = read_sentences(
         pack,
         speaker.turn.text,
+        own,
         today=speaker.today,
         is_left_out=partial(is_left_out, speaker),
         conversation=Conversation(

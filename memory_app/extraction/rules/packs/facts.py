@@ -72,10 +72,10 @@ def read(
 ) -> Iterator[Fact]:
     """The facts that ``text`` states, in order; a text that is not needed to its end is not read to its end.
 
-    The arguments are those of `read_sentences`.
+    The other arguments are those of `read_sentences`.
     """
     sentences_read = read_sentences(
-        pack, text, today=today, is_left_out=is_left_out, conversation=conversation
+        pack, text, own_text(pack, text), today=today, is_left_out=is_left_out, conversation=conversation
     )
     return chain.from_iterable(sentence.facts for sentence in sentences_read)
 
@@ -83,12 +83,13 @@ def read(
 def read_sentences(
     pack: Pack,
     text: str,
+    own: str,
     *,
     today: date,
     is_left_out: Callable[[str], bool],
     conversation: Conversation = ALONE,
 ) -> Iterator[SentenceRead]:
-    """The sentences of ``text`` with the facts that each states.
+    """The sentences of ``text``, whose `own_text` is ``own``, with the facts that each states.
 
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
     states nothing.
@@ -96,7 +97,7 @@ def read_sentences(
     # Whoever laughs may mean the opposite.
     if _LAUGHTER.search(text):
         return
-    own = with_subject(pack, with_short_verbs(pack, own_text(pack, text)))
+    own = with_subject(pack, with_short_verbs(pack, own))
     if _ROLE_PLAY.search(own):
         return
     if pack.stop_turn.search(own):

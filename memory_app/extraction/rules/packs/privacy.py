@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from memory_app.extraction.rules.packs.clauses import own_text
 from memory_app.extraction.rules.packs.pack import Pack
 
 # "I do not remember that" has the same words in the middle of a sentence.
@@ -13,9 +12,8 @@ _BEGINNING = re.compile(r"(?:^|[.!?;:,…()\n–—-])[\s\"'“”„«»]*$")
 _END = re.compile(r"[\s\"'“”„«»]*(?:$|[.,:;!?…()–—-])|\s+[^\W\d_](?<=[A-ZÄÖÜÀ-Þ])")
 
 
-def asks_for_privacy(pack: Pack, text: str) -> bool:
-    """Whether a sentence of the text begins with such a request."""
-    own = own_text(pack, text)
+def asks_for_privacy(pack: Pack, own: str) -> bool:
+    """Whether a sentence of ``own``, an `own_text`, begins with such a request."""
     return any(
         _BEGINNING.search(own[: match.start()]) and _END.match(own, match.end())
         for match in pack.stop_private.finditer(own)
