@@ -21,12 +21,11 @@ from celery.signals import (
 from celery.worker.consumer import Consumer
 
 from memory_app import blas_threads
-from memory_app.extraction.rules.packs.pack import check_packs, pack_of
-from memory_app.language import detection
+from memory_app.extraction.rules.packs.pack import check_packs
 from memory_app.log import configure
 from memory_app.queue import INGEST, MAINTENANCE, ROUTES
 from memory_app.settings import Settings
-from workers import parts, threads
+from workers import parts, shared_data, threads
 from workers.pacing import Rest
 from workers.start import one_sentence, require_database
 
@@ -53,13 +52,14 @@ def _check_packs(**_: Any) -> None:
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]
-def _load_languages(options: Mapping[str, Any], **_: Any) -> None:
-    """Before the fork: children share the model and the pack of most chats, and one that takes another's place need not
-    load them first."""
+def _load_shared_data(options: Mapping[str, Any], **_: Any) -> None:
+    """Before the fork: children share it, and one that takes another's place need not load it first."""
+    with one_sentence():
+        shared_data.load_weights()
     # A worker without a list of queues takes from all of them. What a language model reads, the rules do not.
     if INGEST in (options.get("queues") or [INGEST]):
-        detection.load()
-        pack_of("en")
+        shared_data.load_languages()
+    shared_data.settle()
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]

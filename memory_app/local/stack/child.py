@@ -20,6 +20,7 @@ import structlog
 from memory_app.errors import Misconfigured
 from memory_app.local.embedded import lifetime, place
 from memory_app.local.stack.folder import Folder, rotate
+from memory_app.local.stack.launch import Launcher, Process
 
 log = structlog.get_logger(__name__)
 
@@ -44,13 +45,14 @@ class Part:
 class Child:
     """A part at work. Not safe between threads: one loop tends all children."""
 
-    def __init__(self, part: Part, folder: Folder) -> None:
+    def __init__(self, part: Part, folder: Folder, launcher: Launcher) -> None:
         self.part = part
+        self._launcher = launcher
         self.log = folder.logs / f"{part.name}.log"
         self.restarts = 0
         self._lock = folder.locks / f"{part.name}.lock"
         self._pid = folder.locks / f"{part.name}.pid"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._started_at = 0.0
         self._start_at = 0.0
         self._pause = FIRST_PAUSE_SECONDS
@@ -103,18 +105,12 @@ class Child:
         self._start_at = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def _launch(self, lock: int) -> subprocess.Popen[bytes]:
+    def _launch(self, lock: int) -> Process:
         rotate(self.log)
         output = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            return subprocess.Popen(
-                self.part.command,
-                env=dict(self.part.environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                pass_fds=(lock,),
-                start_new_session=True,
+            return self._launcher.launch(
+                self.part.name, self.part.command, self.part.environment, output=output, lock=lock
             )
         finally:
             os.close(output)

@@ -66,7 +66,7 @@ class Plan:
 
 def make_parts(plan: Plan) -> tuple[Part, ...]:
     """All parts, in the order of stopping."""
-    environment = _environment(plan)
+    environment = common_environment(plan)
     settings = plan.settings
     start = time.time()
     return (
@@ -123,7 +123,7 @@ def make_parts(plan: Plan) -> tuple[Part, ...]:
     )
 
 
-def _environment(plan: Plan) -> dict[str, str]:
+def common_environment(plan: Plan) -> dict[str, str]:
     """The environment of all parts, with the addresses of the servers."""
     environment = dict(plan.environment)
     # The owner's connection is handed on only to the parts that use it.

@@ -20,7 +20,8 @@ from memory_app.local.servers import ERASURE_SECRET, embedded_settings
 from memory_app.local.stack import ports
 from memory_app.local.stack.child import POLL_SECONDS, Child, end_orphans
 from memory_app.local.stack.folder import Addresses, Folder, claimed, open_folder, secret, write_addresses
-from memory_app.local.stack.parts import API, FLOWER, PARTS, Plan, make_parts
+from memory_app.local.stack.launch import Launcher, launching
+from memory_app.local.stack.parts import API, FLOWER, PARTS, Plan, common_environment, make_parts
 from memory_app.local.stack.tenant import ensure_key
 from memory_app.local.stack.watch import Watch
 from memory_app.settings import Settings
@@ -41,6 +42,8 @@ REST_SECONDS = 5.0
 TENANT = "default"
 FLOWER_PORT = 5555
 FLOWER_USER = "memory"
+
+FLOWER_MODULES = ("flower.command",)
 
 Say = Callable[[str], None]
 
@@ -104,9 +107,16 @@ def running(options: Options, *, say: Say, pause: Pause = time.sleep) -> Iterato
             raise Conflict(f"{folder.path} is in use by another `memory up`, or by `MemoryApp.local`")
         # Before the servers: parts that outlived a killed `memory up` would go on using them.
         end_orphans(folder)
+        environment = {**os.environ, **options.environment}
         with (
+            # First: what the parts are forked from loads while the servers start.
+            launching(
+                folder.logs / "start.log",
+                environment | {"MEMORY_DATA_FOLDER": str(folder.path)},
+                modules=FLOWER_MODULES if FLOWER in options.parts else (),
+            ) as launcher,
             _servers(options, folder, say=say, pause=pause) as settings,
-            _started(options, folder, settings, say=say, pause=pause) as stack,
+            _started(options, folder, settings, launcher, say=say, pause=pause) as stack,
         ):
             yield stack
 
@@ -147,9 +157,9 @@ def _migrate(settings: Settings, say: Say, pause: Pause) -> None:
 
 @contextlib.contextmanager
 def _started(
-    options: Options, folder: Folder, settings: Settings, *, say: Say, pause: Pause
+    options: Options, folder: Folder, settings: Settings, launcher: Launcher, *, say: Say, pause: Pause
 ) -> Iterator[Stack]:
-    stack = _stack(options, folder, settings, say=say, pause=pause)
+    stack = _stack(options, folder, settings, launcher, say=say, pause=pause)
     try:
         for child in stack.children:
             pause(0)
@@ -186,7 +196,9 @@ def _tolerant(say: Say) -> Say:
     return step
 
 
-def _stack(options: Options, folder: Folder, settings: Settings, *, say: Say, pause: Pause) -> Stack:
+def _stack(
+    options: Options, folder: Folder, settings: Settings, launcher: Launcher, *, say: Say, pause: Pause
+) -> Stack:
     api_port, flower_port = _ports(options, folder, settings, say=say)
     login = secret(folder.flower_login, make=f"{FLOWER_USER}:{secrets.token_urlsafe(18)}")
     plan = Plan(
@@ -198,6 +210,7 @@ def _stack(options: Options, folder: Folder, settings: Settings, *, say: Say, pa
         concurrency=options.concurrency,
         environment={**os.environ, **options.environment},
     )
+    launcher.prepare(common_environment(plan))
     return Stack(
         folder=folder,
         settings=settings,
@@ -207,7 +220,9 @@ def _stack(options: Options, folder: Folder, settings: Settings, *, say: Say, pa
             flower=f"http://{ports.HOST}:{flower_port}" if FLOWER in options.parts else None,
         ),
         key=ensure_key(settings, folder.key, tenant=TENANT),
-        children=tuple(Child(part, folder) for part in make_parts(plan) if part.name in options.parts),
+        children=tuple(
+            Child(part, folder, launcher) for part in make_parts(plan) if part.name in options.parts
+        ),
         watch=Watch(folder.path, durable=options.durable, pause=pause) if options.embedded else None,
     )
 

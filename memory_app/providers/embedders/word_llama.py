@@ -70,6 +70,11 @@ class WordLlamaEmbedder:
         return np.asarray(np.sum(rows * counts[:, None], axis=0, dtype=np.float64))
 
 
+def load() -> None:
+    """Read the weights now, if they are not read yet. Raises `Misconfigured` as the embedder does."""
+    _weights()
+
+
 @cache
 def _weights() -> _Weights:
     """Read once per process."""
