@@ -31,6 +31,8 @@ START_SECONDS = 300.0
 STATUS_SECONDS = 1.0
 """Wait for the status of a process that has ended."""
 
+STATUS_UNKNOWN = 255
+
 END_SECONDS = 10.0
 
 
@@ -243,10 +245,11 @@ class _Forked:
                 signal.pidfd_send_signal(self._handle, number)
 
     def _status(self) -> int:
-        """As the server reports it; 0 where that is gone and nobody can tell."""
+        """As the server reports it."""
         with contextlib.suppress(OSError, ValueError):
             return int(self._report.recv(16))
-        return 0
+        # The server is gone, and nobody else may ask for it.
+        return STATUS_UNKNOWN
 
 
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
