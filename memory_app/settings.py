@@ -256,8 +256,12 @@ class Finder(_Section):
 
 
 class Embedding(_Section):
-    provider: Literal["wordllama", "hash", "onnx", "openai", "ollama", "compatible"] = Field(
-        "wordllama", description="Which embedder; wordllama and hash work offline, onnx from a folder."
+    provider: Literal[
+        "wordllama", "hash", "minilm", "multilingual", "onnx", "openai", "ollama", "compatible"
+    ] = Field(
+        "wordllama",
+        description="Which embedder; wordllama and hash work offline, minilm and multilingual with their extras, "
+        "onnx from a folder.",
     )
     dimensions: int | None = Field(
         None, ge=8, le=4000, description="Length of a vector; None takes the provider's own (wordllama: 256)."

@@ -61,7 +61,9 @@ Labelled = Annotated[
 ]
 LabelledFormat = Annotated[Format, typer.Option(help="How they are written down.")]
 Places = Annotated[str | None, typer.Option(help="Only these, by place from 0: 0,1")]
-EmbedderName = Annotated[str | None, typer.Option(help="wordllama or hash; else as the settings say.")]
+EmbedderName = Annotated[
+    str | None, typer.Option(help="wordllama, hash, minilm or multilingual; else as the settings say.")
+]
 
 
 @app.command()

@@ -17,7 +17,7 @@ from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
 from memory_app.tenancy.rows import names
 
-LOCAL_EMBEDDERS = frozenset({"wordllama", "hash", "onnx"})
+LOCAL_EMBEDDERS = frozenset({"wordllama", "hash", "minilm", "multilingual", "onnx"})
 """Embedders that compute in this process: what they read goes nowhere."""
 
 

