@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, Engine, TextClause, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from memory_app import metrics, tracing
 from memory_app.db import locks, revision, shards
-from memory_app.db.bounded_connection import MARGIN_SECONDS, bounded_connect
+from memory_app.db.bounded_connection import MARGIN_SECONDS, BoundedConnection, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, RIGHT_MISSING, SETTING, Login, fault_of, is_right_missing
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
 from memory_app.db.shards import bound_of
@@ -24,7 +24,7 @@ LEAST_VERSION = 16
 
 DRIVER = "postgresql+psycopg"
 
-_STEADY = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+_STEADY = "ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _FOR_READING = text(
     "SELECT set_config('idle_in_transaction_session_timeout', '5min', true), set_config('enable_sort', 'off', true)"
 )
@@ -140,12 +140,12 @@ def _engine(
 
     event.listen(engine, "connect", begin_session)
     event.listen(engine, "handle_error", _keep_values_out)
-    if statement_timeout_ms:
-        open_bounded = bounded_connect(statement_timeout_ms / 1000 + MARGIN_SECONDS)
-        # Connections of our own class; a "creator" of the engine would have to take the address apart itself.
-        event.listen(
-            engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
-        )
+    limit_seconds = statement_timeout_ms / 1000 + MARGIN_SECONDS if statement_timeout_ms else None
+    open_bounded = bounded_connect(limit_seconds)
+    # Connections of our own class; a "creator" of the engine would have to take the address apart itself.
+    event.listen(
+        engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
+    )
     tracing.watch_engine(engine)
     locks.watch(engine)
     return engine
@@ -218,7 +218,7 @@ def transaction(engine: Engine, tenant_id: int | None) -> Iterator[Connection]:
     `StoreUnavailable` when the server or the shard is away, the server is busy, or the outcome of the commit is
     unknown, and `StoreRefused` when it turns us away.
     """
-    with _opened(engine, tenant_id, first=()) as connection:
+    with _opened(engine, tenant_id) as connection:
         yield connection
 
 
@@ -230,7 +230,8 @@ def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
     in its order and at once; sorting a million of them first would take longer than a statement may. Raises as
     `transaction`.
     """
-    with _opened(engine, tenant_id, first=(_STEADY, _FOR_READING)) as connection:
+    with _opened(engine, tenant_id, mode=_STEADY) as connection:
+        connection.execute(_FOR_READING)
         yield connection
 
 
@@ -238,18 +239,14 @@ def steady(engine: Engine, tenant_id: int) -> Iterator[Connection]:
 def one_state(engine: Engine, tenant_id: int) -> Iterator[Connection]:
     """A short transaction that only reads, and whose statements all see one state of the tenant. Raises as
     `transaction`."""
-    with _opened(engine, tenant_id, first=(_STEADY,)) as connection:
+    with _opened(engine, tenant_id, mode=_STEADY) as connection:
         yield connection
 
 
 @contextmanager
-def _opened(engine: Engine, tenant_id: int | None, *, first: Sequence[TextClause]) -> Iterator[Connection]:
-    """``first`` are statements that come before the tenant is set: an isolation level must be named before the first
-    query, and setting the tenant is one."""
-    with translated(engine), _begun(engine) as connection:
-        for statement in first:
-            connection.execute(statement)
-        shards.begin(connection, tenant_id)
+def _opened(engine: Engine, tenant_id: int | None, *, mode: str = "") -> Iterator[Connection]:
+    with translated(engine), _begun(engine) as connection, _beginning(connection, tenant_id, mode=mode):
+        shards.enter(connection)
         last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
         # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
         info = connection.info
@@ -261,6 +258,20 @@ def _opened(engine: Engine, tenant_id: int | None, *, first: Sequence[TextClause
         # Only where the body came to its end; what failed has nothing to write.
         for act, values in last.items():
             act(connection, values)
+
+
+@contextmanager
+def _beginning(connection: Connection, tenant_id: int | None, *, mode: str) -> Iterator[None]:
+    """Sent with the first statement of the transaction: setting the tenant by itself would be a round trip more."""
+    driver = connection.connection.driver_connection
+    # One of another class would leave the tenant out, and find nothing.
+    assert isinstance(driver, BoundedConnection)
+    driver.begins_with = shards.first_statements(tenant_id, mode=mode)
+    try:
+        yield
+    finally:
+        # Whoever gets the connection next says for themselves whose rows they see.
+        driver.begins_with = None
 
 
 def before_commit(connection: Connection, act: Callable[[Connection, list[Any]], None], value: Any) -> None:

@@ -38,13 +38,11 @@ _HOME_PATH = "home_path"
 # that the shard lacks would be that of the home shard. So one of its tables is read, which fails where the shard is
 # missing, and stays locked until the end: nobody can drop the schema meanwhile.
 _LEAD = """SELECT current_setting('search_path') AS home_path,
-    set_config('search_path', '{schema}, ' || current_setting('search_path'), true),
-    set_config('memory.tenant', :tenant, true)
+    set_config('search_path', '{schema}, ' || current_setting('search_path'), true)
     FROM {schema}.alembic_version"""
-_SET_TENANT = text("SELECT set_config('memory.tenant', :tenant, true)")
 # From here on the policies of this role hold, too (see ``access.sql``), until the transaction ends.
 _BIND = text(
-    """SELECT set_config('memory.tenant', :tenant, true), set_config('memory.agent', :agent, true),
+    """SELECT set_config('memory.agent', :agent, true),
     set_config('memory.user', :user, true), set_config('role', 'memory_bound', true)"""
 )
 _BIND_TO = text(
@@ -124,21 +122,26 @@ def hint_of(id: UUID) -> int:
     return (id.int >> 64) & LARGEST
 
 
-def begin(connection: Connection, tenant_id: int | None) -> None:
-    """Let the transaction see the tenant's rows in the shard of the connection, of whom it is bound to; None: no
-    tenant's.
+def first_statements(tenant_id: int | None, *, mode: str = "") -> bytes:
+    """The statements that begin a transaction in ``mode`` (as BEGIN takes it) which sees the tenant's rows; None: no
+    tenant's."""
+    begin = f"BEGIN {mode}".rstrip()
+    if tenant_id is None:
+        return begin.encode()
+    return f"{begin}; SELECT set_config('memory.tenant', '{int(tenant_id)}', true)".encode()
+
+
+def enter(connection: Connection) -> None:
+    """Let the transaction work in the shard of the connection, and see the rows of whom the connection is bound to.
 
     Raises `ShardMissing` where the shard is missing, `StoreRefused` where the role to bind to is.
     """
     number = shard_of(connection)
-    tenant = "" if tenant_id is None else str(tenant_id)
     if number != HOME:
-        _enter(connection, number, tenant)
+        _enter(connection, number)
     bound = bound_of(connection)
     if bound is not None:
-        _bind(connection, bound, tenant)
-    elif number == HOME and tenant:
-        connection.execute(_SET_TENANT, {"tenant": tenant})
+        _bind(connection, bound)
 
 
 @contextmanager
@@ -158,10 +161,10 @@ def bound_to_grant(
     connection.execute(_BIND_TO, {"agent": bound.agent, "user": bound.user or "", "kinds": ""})
 
 
-def _bind(connection: Connection, bound: Bound, tenant: str) -> None:
+def _bind(connection: Connection, bound: Bound) -> None:
     names = {"agent": bound.agent or "", "user": bound.user or ""}
     try:
-        connection.execute(_BIND, {"tenant": tenant, **names})
+        connection.execute(_BIND, names)
     except ProgrammingError as error:
         raise StoreRefused(
             "the database does not let the application act for a key that is for one agent or one user; "
@@ -169,9 +172,9 @@ def _bind(connection: Connection, bound: Bound, tenant: str) -> None:
         ) from error
 
 
-def _enter(connection: Connection, number: int, tenant: str) -> None:
+def _enter(connection: Connection, number: int) -> None:
     try:
-        row = connection.execute(_lead(number), {"tenant": tenant}).one()
+        row = connection.execute(_lead(number)).one()
     except ProgrammingError as error:
         if isinstance(error.orig, UndefinedTable):
             raise ShardMissing(missing(number), retry_after=5) from error

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from embedders import failing
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Engine, make_url, text
 
 from memory_app.agents.rows import agents
+from memory_app.db.db import connect
 from memory_app.errors import InvalidInput, NotFound, ProviderUnavailable
 from memory_app.local.embedded import Servers
 from memory_app.memories.remember import remember
@@ -417,7 +418,8 @@ def test_reading_never_writes(runtime: Runtime, tenant: int, database: Servers) 
     say(runtime, tenant, "The horse is in the stable.")
     index_turns(runtime)
     know(runtime, tenant, "Bob rides a horse.")
-    reader = create_engine(database.app_url, connect_args={"options": "-c default_transaction_read_only=on"})
+    url = make_url(database.app_url).update_query_dict({"options": "-c default_transaction_read_only=on"})
+    reader = connect(url.render_as_string(hide_password=False))
     reading = replace(runtime, engine=reader)
     assert len(asked(reading, tenant, "horse")) == 2
     assert "horse" in context(reading, tenant, BOB, request=ContextRequest(query="horse", session="s1")).text

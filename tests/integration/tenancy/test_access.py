@@ -8,11 +8,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Connection, Engine, bindparam, create_engine, text
+from sqlalchemy import Connection, Engine, bindparam, text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
-from sqlalchemy.pool import NullPool
 
-from memory_app.db.db import transaction
+from memory_app.db.db import connect, transaction
 from memory_app.db.tables import metadata
 from memory_app.errors import StoreRefused
 from memory_app.local.embedded import Servers
@@ -128,7 +127,7 @@ FILL = """
 @pytest.fixture
 def app(database: Servers) -> Iterator[Engine]:
     """The database as the API and the workers log in to it."""
-    engine = create_engine(database.app_url, poolclass=NullPool)
+    engine = connect(database.app_url)
     yield engine
     engine.dispose()
 
@@ -288,7 +287,7 @@ def test_a_row_cannot_be_handed_to_another_tenant(app: Engine, filled: tuple[int
 
 def test_the_tenant_ends_with_its_transaction(database: Servers, filled: tuple[int, int]) -> None:
     mine, _ = filled
-    engine = create_engine(database.app_url, pool_size=1, max_overflow=0)
+    engine = connect(database.app_url, pool_size=1, pool_overflow=0)
     with transaction(engine, mine) as connection:
         assert count(connection, "turns") == 1
     with transaction(engine, None) as connection:
