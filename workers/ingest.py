@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from memory_app import queue
-from memory_app.dispatch import finder
+from memory_app.dispatch import fairness, finder
 from memory_app.recall import counts
-from memory_app.turns import index, relay
+from memory_app.turns import relay
 from workers.app import app
 from workers.parts import in_shards, runtime
 from workers.task import MemoryTask
@@ -22,7 +22,7 @@ def record_turn(self: MemoryTask, **fields: Any) -> None:
 @app.task(name=queue.INDEX_TURNS, base=MemoryTask)  # type: ignore[untyped-decorator]
 def index_turns(shard: int | None = None) -> None:
     """Embed what was accepted and not yet indexed, of any session; of one shard, where a message names it."""
-    in_shards(index.index_turns, shard)
+    in_shards(fairness.index_in_turn, shard)
 
 
 @app.task(name=queue.FIND_DUE, base=MemoryTask)  # type: ignore[untyped-decorator]

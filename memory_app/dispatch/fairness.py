@@ -7,6 +7,7 @@ message holds it for long: a session that is not through after a while goes to t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from memory_app import queue
@@ -15,14 +16,40 @@ from memory_app.dispatch.job_table import JOBS
 from memory_app.jobs import jobs
 from memory_app.jobs.rows import runs
 from memory_app.runtime import Runtime
-from memory_app.turns import extract, index
+from memory_app.turns import extract, index, routing
 from memory_app.turns.rows import extract_work
+from memory_app.turns.rows.extract_work import DueSession
 
 TENANTS = 4
 """Tenants of which one session, or one run, each is done first."""
 
 SLICE_SECONDS = 1.0
 """How long one session may take before others get a turn; more than most need."""
+
+
+AT_ONCE = 4
+"""Sessions at most that the worker which indexed their turns also extracts. A message for each costs more than its
+turn; but where more are due, other processes shall share in the work."""
+
+
+def index_in_turn(runtime: Runtime) -> None:
+    """Index what waits, and extract at once from the few sessions of it that need no model."""
+    index.index_turns(runtime, go_on=_extract_or_hint)
+
+
+def _extract_or_hint(runtime: Runtime, due: Sequence[DueSession]) -> None:
+    quick = [session for session in due if _is_quick(session)]
+    at_once = quick if len(quick) <= AT_ONCE else []
+    # First, so that others can begin meanwhile.
+    routing.hint_sessions(runtime, [session for session in due if session not in at_once])
+    for session in at_once:
+        extract.extract_session(runtime, session.id, most_seconds=SLICE_SECONDS)
+
+
+def _is_quick(session: DueSession) -> bool:
+    """Whether it may be done on the side: no calls of a model, which take seconds, and nothing that may have killed its
+    worker."""
+    return not session.asks_model and not session.is_suspect
 
 
 def extract_in_turn(runtime: Runtime, session_id: int) -> None:
@@ -32,9 +59,7 @@ def extract_in_turn(runtime: Runtime, session_id: int) -> None:
         with transaction(runtime.engine, None) as connection:
             due = extract_work.due_sessions(connection, most=TENANTS)
         for session in due:
-            # Not done on the side: calls of a model, which take seconds, and what may have killed its worker.
-            is_quick = not session.asks_model and not session.is_suspect
-            if is_quick:
+            if _is_quick(session):
                 extract.extract_session(runtime, session.id, most_seconds=SLICE_SECONDS)
     extract.extract_session(runtime, session_id, most_seconds=SLICE_SECONDS)
 

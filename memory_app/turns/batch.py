@@ -26,7 +26,7 @@ from memory_app.tenancy.rows import names
 from memory_app.turns.extractor import Answered
 from memory_app.turns.replaced import waits_for_erasure
 from memory_app.turns.rows import sessions, turns
-from memory_app.turns.rows.sessions import Claim, SessionRow
+from memory_app.turns.rows.sessions import Claim, Progress, SessionRow
 
 log = structlog.get_logger(__name__)
 
@@ -84,7 +84,11 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
         if policy.extraction is ExtractionMode.LLM:
             lease = timedelta(seconds=runtime.settings.extract.model_lease_seconds)
             sessions.extend(connection, claimed, lease)
-        new_turns = turns.between(connection, claimed.scope_id, claimed.session_id, low=low, high=high)
+        # One read for both: each round trip costs more than what it reads.
+        read_turns = turns.between(
+            connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=high
+        )
+        new_turns = tuple(turn for turn in read_turns if turn.seq >= low)
         if waits_for_erasure(connection, claimed, new_turns):
             sessions.defer(connection, claimed, ERASURE_WAIT, for_cap=False)
             return None
@@ -98,9 +102,7 @@ def next_batch(runtime: Runtime, claimed: Claim) -> Batch | None:
             from_seq=low,
             to_seq=high,
             turns=new_turns,
-            earlier=turns.between(
-                connection, claimed.scope_id, claimed.session_id, low=low - EARLIER_TURNS, high=low - 1
-            ),
+            earlier=tuple(turn for turn in read_turns if turn.seq < low),
             policy=policy,
             user=place.user or "user",
             label=place.label,
@@ -169,8 +171,8 @@ def _range(runtime: Runtime, claimed: Claim, session: SessionRow) -> tuple[int, 
     return session.extracted_seq + 1, min(session.extracted_seq + size, session.next_seq - 1)
 
 
-def note_progress(connection: Connection, batch: Batch, *, to_seq: int) -> bool:
-    """Note how far the session has come, if the fence is still ours."""
+def note_progress(connection: Connection, batch: Batch, *, to_seq: int) -> Progress | None:
+    """Note how far the session has come; None where the fence is no longer ours."""
     if batch.is_replay:
         return sessions.replayed(connection, batch.claim, batch.from_seq)
     sums_up = batch.policy.extraction is ExtractionMode.LLM

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -76,11 +76,12 @@ class _Unanswered(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExtractReport:
-    """What one call did to one session."""
+    """What one call did to one session. ``is_through``: when it ended, no further turn was due."""
 
     turns: int = 0
     memories: int = 0
     failed: int = 0
+    is_through: bool = field(default=False, compare=False)
 
 
 def extract_session(
@@ -114,6 +115,9 @@ def extract_session(
         total = ExtractReport(
             total.turns + done.turns, total.memories + done.memories, total.failed + done.failed
         )
+        # A turn that is accepted from now on brings a hint of its own, since that of this call was cleared.
+        if done.is_through:
+            break
         if batch >= most_batches or time.monotonic() > ends_at:
             _hint_rest(runtime, claimed)
             break
@@ -189,7 +193,7 @@ def _extract_next(runtime: Runtime, claimed: Claim) -> ExtractReport:
 
 
 def _ask(runtime: Runtime, batch: Batch) -> Answered:
-    """Call the extractor and keep its answer. No transaction is open during the call."""
+    """Call the extractor and keep the answer of a model. No transaction is open during the call."""
     failpoint.reach("extract.before_answer")
     talk = Talk(
         turns=batch.turns,
@@ -206,15 +210,17 @@ def _ask(runtime: Runtime, batch: Batch) -> Answered:
             raise BadModelOutput(f"an answer of more than {ANSWER_LIMIT_CHARS} characters was not taken")
     except BadModelOutput as error:
         raise _Unanswered(error) from error
-    with transaction(runtime.engine, batch.claim.tenant_id) as connection:
-        runs.keep_answer(
-            connection,
-            batch.run_id,
-            ANSWER.dump_python(answered, mode="json"),
-            to_seq=batch.to_seq,
-            model=answered.model,
-            prompt_version=answered.prompt,
-        )
+    # Rules read the same turns the same way again, and sooner than their answer is written down.
+    if answered.asked_model:
+        with transaction(runtime.engine, batch.claim.tenant_id) as connection:
+            runs.keep_answer(
+                connection,
+                batch.run_id,
+                ANSWER.dump_python(answered, mode="json"),
+                to_seq=batch.to_seq,
+                model=answered.model,
+                prompt_version=answered.prompt,
+            )
     failpoint.reach("extract.after_answer")
     return answered
 
@@ -253,9 +259,10 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
             memories=tuple(result.id for result in written),
             made=answered.made,
         )
-        runs.finish(connection, batch.run_id, report)
+        runs.finish(connection, batch.run_id, report, model=answered.model)
         # Last, because it holds the session's row: a turn that arrives meanwhile is accepted without waiting.
-        if not note_progress(connection, batch, to_seq=batch.to_seq):
+        progress = note_progress(connection, batch, to_seq=batch.to_seq)
+        if progress is None:
             raise _Fenced
         failpoint.reach("extract.before_commit")
     failpoint.reach("extract.after_commit")
@@ -272,7 +279,7 @@ def _apply(runtime: Runtime, batch: Batch, answered: Answered) -> ExtractReport:
         turns=len(batch.turns),
         memories=len(written),
     )
-    return ExtractReport(turns=len(batch.turns), memories=len(written))
+    return ExtractReport(turns=len(batch.turns), memories=len(written), is_through=not progress.is_due)
 
 
 def _sourced(statement: Statement, batch: Batch) -> Statement:

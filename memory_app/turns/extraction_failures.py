@@ -109,7 +109,7 @@ def park(runtime: Runtime, batch: Batch, reason: str, *, to_seq: int | None = No
         if is_strict:
             is_ours = sessions.stop(connection, claimed, reason)
         else:
-            is_ours = note_progress(connection, batch, to_seq=last_seq)
+            is_ours = note_progress(connection, batch, to_seq=last_seq) is not None
         if not is_ours:
             return 0
         runs.fail(connection, batch.run_id, reason)

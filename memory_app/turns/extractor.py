@@ -30,6 +30,10 @@ class Answered:
     made: Mapping[str, Any]
 
     @property
+    def asked_model(self) -> bool:
+        return self.model != RULES
+
+    @property
     def model(self) -> str:
         return str(self.made.get("model") or RULES)
 

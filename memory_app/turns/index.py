@@ -9,8 +9,8 @@ import itertools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -49,26 +49,40 @@ QUARANTINED = (
 )
 
 
+GoOn = Callable[[Runtime, Sequence[DueSession]], None]
+"""What follows for the sessions that are due once their turns are indexed."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What one call did: turns indexed, set aside with a reason, and given back for later."""
+    """What one call did: turns indexed, set aside with a reason, and given back for later. ``due`` are the sessions
+    that may be extracted now."""
 
     indexed: int = 0
     failed: int = 0
     postponed: int = 0
+    due: tuple[DueSession, ...] = field(default=(), compare=False)
 
     def __add__(self, other: IndexReport) -> IndexReport:
         return IndexReport(
-            self.indexed + other.indexed, self.failed + other.failed, self.postponed + other.postponed
+            self.indexed + other.indexed,
+            self.failed + other.failed,
+            self.postponed + other.postponed,
+            self.due + other.due,
         )
 
 
 def index_turns(
-    runtime: Runtime, *, most_batches: int = 50, most_seconds: float = MOST_SECONDS
+    runtime: Runtime,
+    *,
+    most_batches: int = 50,
+    most_seconds: float = MOST_SECONDS,
+    go_on: GoOn = routing.hint_sessions,
 ) -> IndexReport:
     """Index until nothing is left to claim, or for ``most_batches`` or ``most_seconds``; then the next hint goes on.
 
-    Calls the embedder. A second call at the same time finds other turns, or none.
+    ``go_on`` is called with the sessions that became due, after each batch. Calls the embedder. A second call at the
+    same time finds other turns, or none.
     """
     _clear_hint(runtime)
     runtime.returns.try_again()
@@ -79,9 +93,13 @@ def index_turns(
         if not claimed:
             break
         failpoint.reach("index.after_claim")
-        report = _index_claimed(runtime, claimed)
+        report = _index_claimed(runtime, claimed, go_on=go_on)
         _count(report)
         done += report
+        # Nothing else waited, and a turn that came since brings a hint of its own, since that of this call was cleared.
+        # One whose worker died is claimed alone, whatever waits beside it.
+        if len(claimed) < runtime.settings.index.batch and all(turn.starts == 1 for turn in claimed):
+            break
         if batch >= most_batches or time.monotonic() > ends_at:
             runtime.hint(queue.INDEX_TURNS)
             break
@@ -112,7 +130,7 @@ def _claim(runtime: Runtime) -> tuple[ClaimedTurn, ...]:
         )
 
 
-def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexReport:
+def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn], *, go_on: GoOn) -> IndexReport:
     limit = runtime.settings.index.starts_limit
     report = IndexReport()
     by_tenant: dict[int, list[ClaimedTurn]] = defaultdict(list)
@@ -124,9 +142,11 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexRep
             by_tenant[turn.tenant_id].append(turn)
     try:
         for tenant_id in list(by_tenant):
-            report += _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
+            of_tenant = _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
             # What remains when the database goes away is given back.
             del by_tenant[tenant_id]
+            report += of_tenant
+            go_on(runtime, of_tenant.due)
     except StoreUnavailable:
         gives = [
             partial(_free, runtime, tenant_id, borrowed=borrowed) for tenant_id, borrowed in by_tenant.items()
@@ -174,11 +194,9 @@ def _index_of_tenant(runtime: Runtime, tenant_id: int, borrowed: Sequence[Claime
         )
     except Transient as error:
         return _postpone(runtime, tenant_id, borrowed, error=error)
-    for session in due:
-        routing.hint_session(runtime, session)
     for scope_id in new_scopes:
         _seed(runtime, tenant_id, scope_id)
-    return IndexReport(indexed=count)
+    return IndexReport(indexed=count, due=due)
 
 
 def _write(

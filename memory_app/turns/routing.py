@@ -6,6 +6,8 @@ Extraction by rules computes, and work that may kill its process must not share 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from memory_app import queue
 from memory_app.jobs.rows.runs import DueRun
 from memory_app.runtime import Runtime
@@ -19,6 +21,12 @@ def hint_session(runtime: Runtime, session: DueSession) -> None:
         to=queue_of(asks_model=session.asks_model, is_suspect=session.is_suspect),
         session_id=session.id,
     )
+
+
+def hint_sessions(runtime: Runtime, sessions: Sequence[DueSession]) -> None:
+    """Send a hint for each of the sessions."""
+    for session in sessions:
+        hint_session(runtime, session)
 
 
 def hint_run(runtime: Runtime, run: DueRun, task: str) -> None:

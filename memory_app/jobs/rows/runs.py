@@ -119,7 +119,16 @@ _BEGIN_EXTRACT = text(
     """
 )
 _KEEP_ANSWER = update(runs).where(_IS_RUNNING, runs.c.answer.is_(None))
-_FINISH = update(runs).where(_IS_RUNNING).values(**_FINISHED, state=RunState.DONE, report=_REPORT)
+_FINISH = (
+    update(runs)
+    .where(_IS_RUNNING)
+    .values(
+        **_FINISHED,
+        state=RunState.DONE,
+        report=_REPORT,
+        model=func.coalesce(runs.c.model, bindparam("asked_model", type_=Text)),
+    )
+)
 _FAIL = update(runs).where(_IS_RUN, runs.c.state.in_(OPEN)).values(**_FINISHED, state=RunState.FAILED)
 # DO UPDATE changes nothing, but unlike DO NOTHING it returns the existing run.
 _ENQUEUE = text(
@@ -274,9 +283,10 @@ def keep_answer(
     connection.execute(_KEEP_ANSWER, values)
 
 
-def finish(connection: Connection, run_id: UUID, report: Report) -> None:
-    """Mark the run as done: the answer is dropped, the report (ids and counts) stays."""
-    connection.execute(_FINISH, {"run": run_id, "report_json": report.as_json()})
+def finish(connection: Connection, run_id: UUID, report: Report, *, model: str | None = None) -> None:
+    """Mark the run as done: the answer is dropped, the report (ids and counts) stays. ``model``: that was asked, if it
+    is not written down yet."""
+    connection.execute(_FINISH, {"run": run_id, "report_json": report.as_json(), "asked_model": model})
 
 
 def fail(connection: Connection, run_id: UUID, reason: str) -> None:

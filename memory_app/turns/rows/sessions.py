@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Integer,
     Interval,
+    Row,
     and_,
     bindparam,
     cast,
@@ -73,6 +74,13 @@ class Claim:
     scope_id: int
     fence: int
     starts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A session whose place was moved on and which is free again. ``is_due``: further turns wait for extraction."""
+
+    is_due: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +175,7 @@ _ADVANCE = text(
         due_at = CASE WHEN next_seq - 1 > :to_seq OR replay_seqs <> '{}' THEN now() END,
         pending_since = CASE WHEN next_seq - 1 > :to_seq THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :claimed_fence AND extracted_seq = :from_seq - 1
+    RETURNING due_at IS NOT NULL AS is_due
     """
 )
 _RELEASE = text(
@@ -214,6 +223,7 @@ _REPLAYED = text(
         due_at = CASE WHEN next_seq - 1 > extracted_seq OR cardinality(array_remove(replay_seqs, :seq)) > 0
                       THEN now() END
     WHERE scope_id = :scope AND id = :session AND fence = :claimed_fence AND :seq = ANY(replay_seqs)
+    RETURNING due_at IS NOT NULL AS is_due
     """
 )
 _RESUME = text(
@@ -389,18 +399,22 @@ def ongoing(connection: Connection, scope_id: int, name: str | None) -> Ongoing:
 
 def advance(
     connection: Connection, claimed: Claim, *, from_seq: int, to_seq: int, sums_up: bool = True
-) -> bool:
+) -> Progress | None:
     """Note that turns up to ``to_seq`` took effect and free the session; ``sums_up``: a synthesis is to read them.
 
-    False when another worker holds a newer fence or the session has moved: then the caller must roll back.
+    None when another worker holds a newer fence or the session has moved: then the caller must roll back.
     """
     values = {**_keys(claimed), "from_seq": from_seq, "to_seq": to_seq, "sums_up": sums_up}
-    return connection.execute(_ADVANCE, values).rowcount == 1
+    return _progress(connection.execute(_ADVANCE, values).one_or_none())
 
 
-def replayed(connection: Connection, claimed: Claim, seq: int) -> bool:
-    """Note that a replayed turn took effect (or failed again) and free the session; False as in `advance`."""
-    return connection.execute(_REPLAYED, {**_keys(claimed), "seq": seq}).rowcount == 1
+def replayed(connection: Connection, claimed: Claim, seq: int) -> Progress | None:
+    """Note that a replayed turn took effect (or failed again) and free the session; None as in `advance`."""
+    return _progress(connection.execute(_REPLAYED, {**_keys(claimed), "seq": seq}).one_or_none())
+
+
+def _progress(row: Row[Any] | None) -> Progress | None:
+    return None if row is None else Progress(row.is_due)
 
 
 def resume(connection: Connection, scope_id: int, session_id: int, *, seq: int, again: bool) -> None:
@@ -448,7 +462,7 @@ def extend(connection: Connection, claimed: Claim, lease: timedelta) -> None:
 def stop(connection: Connection, claimed: Claim, reason: str) -> bool:
     """Free the session and do not extract from it again until its failed turn is replayed or discarded.
 
-    False as in `advance`.
+    False when another worker holds a newer fence.
     """
     return connection.execute(_STOP, {**_keys(claimed), "parked_reason": reason}).rowcount == 1
 

@@ -19,12 +19,14 @@ from memory_app.agents.rows import agents
 from memory_app.db.db import transaction
 from memory_app.dispatch import finder
 from memory_app.errors import BadModelOutput, ProviderUnavailable
+from memory_app.extraction.llm import Talk
 from memory_app.hot import cache
 from memory_app.hot.cache import CachedContext
 from memory_app.records.records import NewTurn, Role, Stage
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 from memory_app.settings import Extract, Settings
+from memory_app.tenancy.policy import Policy
 from memory_app.turns import batch as batches
 from memory_app.turns import extract, extraction_failures, extractor, failed
 from memory_app.turns.extract import ExtractReport, extract_session
@@ -256,6 +258,19 @@ def test_turns_that_come_while_a_session_is_lent_out_are_not_forgotten(
 # --- workers that die -----------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def answers_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What rules answer counts as the answer of a model, which is kept."""
+    by_rules = extractor.answer
+
+    def answer(runtime: Runtime, tenant_id: int, talk: Talk, *, policy: Policy) -> extractor.Answered:
+        answered = by_rules(runtime, tenant_id, talk, policy=policy)
+        return replace(answered, made={"model": "small"})
+
+    monkeypatch.setattr(extractor, "answer", answer)
+
+
+@pytest.mark.usefixtures("answers_of_a_model")
 def test_after_a_crash_the_stored_answer_is_applied_without_another_call(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
@@ -274,6 +289,7 @@ def test_after_a_crash_the_stored_answer_is_applied_without_another_call(
     assert [row.attempts for row in rows(owner, "SELECT attempts FROM runs")] == [2]
 
 
+@pytest.mark.usefixtures("answers_of_a_model")
 def test_a_stored_answer_applies_to_its_turns_though_a_retry_takes_one(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
@@ -323,6 +339,7 @@ def test_an_answer_that_cannot_be_read_any_more_is_asked_anew(
     assert len(current(owner)) == 1
 
 
+@pytest.mark.usefixtures("answers_of_a_model")
 def test_an_unstorable_statement_is_a_failure_of_its_turn_and_no_crash(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
@@ -340,6 +357,17 @@ def test_an_unstorable_statement_is_a_failure_of_its_turn_and_no_crash(
     expire_lease(owner)
     assert extract_session(runtime, session).turns == 1
     assert ticket(runtime, tenant, turn_id).memory_ids
+
+
+def test_an_answer_of_rules_is_not_kept(runtime: Runtime, tenant: int, owner: Engine) -> None:
+    spoken(runtime, tenant, PARIS)
+    session = only_session(owner)
+    with pytest.raises(Killed):
+        extract_session(replace(runtime, embedder=failing(Killed())), session)
+    assert [row.answer for row in rows(owner, "SELECT answer FROM runs")] == [None]
+    expire_lease(owner)
+    assert extract_session(runtime, session).turns == 1
+    assert [row.attempts for row in rows(owner, "SELECT attempts FROM runs")] == [2]
 
 
 def test_a_worker_whose_session_was_taken_over_commits_nothing(
