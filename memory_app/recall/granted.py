@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from memory_app.agents.rows import grants
 from memory_app.agents.rows.grants import ReceivedGrant
-from memory_app.db.shards import bound_to_grant
+from memory_app.db.shards import bound_of, bound_to_grant
 from memory_app.recall.query import QueryVectors, ScopedQuery, prepare_query
 from memory_app.records.kinds import recalled_kinds
 from memory_app.records.records import Tier
@@ -27,9 +27,13 @@ from memory_app.tenancy.rows.names import ScopeRow
 
 
 def with_granted(connection: Connection, runtime: Runtime, scoped: ScopedQuery) -> ScopedQuery:
-    """Add the queries over what is granted. One short read where nothing is."""
+    """Add the queries over what is granted. Where nothing is, a caller who is bound to an agent pays a short read."""
     # A session is one of the agent's own, and only memories can be granted.
     if scoped.row.user_id is None or scoped.query.session is not None or Tier.FACTS not in scoped.tiers:
+        return scoped
+    bound = bound_of(connection)
+    # Who is bound to an agent sees no grants until `bound_to_grant`.
+    if not scoped.facts.has_grants and (bound is None or bound.agent is None):
         return scoped
     received = _received(connection, scoped.row)
     queries = [_query_over(connection, runtime, scoped, grant) for grant in received]

@@ -45,6 +45,10 @@ _RECEIVED = text(
     ORDER BY agent
     """
 )
+HAS_RECEIVED = "EXISTS (SELECT FROM grants g WHERE g.to_scope_id = :scope)"
+"""Whether it is worth asking for what the scope received, as a part of a statement. Nobody who is bound to an agent may
+know by it."""
+
 _LIST = text(
     f"""
     SELECT a.name AS agent, t.name AS "to", g.kinds, g.until, g.created_at, {_IS_ACTIVE} AS is_active

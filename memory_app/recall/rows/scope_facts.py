@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from memory_app.agents.rows.grants import HAS_RECEIVED
 from memory_app.memories.rows.terms import ROWS
 from memory_app.records.importance import PROMINENT
 from memory_app.turns.rows.speakers import SPEAKERS_LIMIT
@@ -28,7 +29,7 @@ LARGE_FROM_ROWS = 5_000
 """A scan of so many rows takes far longer than to plan it."""
 
 _FACTS = text(
-    """
+    f"""
     SELECT now() AS now,
         ARRAY(SELECT DISTINCT name FROM speakers WHERE scope_id = ANY(:scopes)
               ORDER BY name LIMIT :speakers) AS speakers,
@@ -42,7 +43,8 @@ _FACTS = text(
         (SELECT jsonb_agg(jsonb_build_array(scope_id, model, is_indexed)) FROM scope_models
          WHERE scope_id = ANY(:scopes)) AS models,
         EXISTS (SELECT FROM turns WHERE scope_id = ANY(:scopes) AND indexed_at IS NULL AND failed_at IS NULL)
-            AS has_fresh_turns
+            AS has_fresh_turns,
+        {HAS_RECEIVED} AS has_grants
     """
 )
 _MENTIONING = text(
@@ -92,6 +94,8 @@ class ScopeFacts:
     sessions: Mapping[str, int]
     models: tuple[ScopeModel, ...]
     has_fresh_turns: bool
+    has_grants: bool
+    """Whether the scope may have been granted memories of other agents; of no meaning to who is bound to an agent."""
 
     @property
     def is_large(self) -> bool:
@@ -130,6 +134,7 @@ def read(
         sessions=dict(row.sessions or {}),
         models=tuple(ScopeModel(*model) for model in row.models or ()),
         has_fresh_turns=row.has_fresh_turns,
+        has_grants=row.has_grants,
     )
 
 
