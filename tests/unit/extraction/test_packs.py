@@ -126,6 +126,25 @@ def test_a_date_that_cannot_be_gives_nothing() -> None:
     assert facts("de", "Mein Geburtstag ist der 31. Februar.") == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I want to make my dreams come true.",
+        "I hope to make my dreams a reality someday.",
+        "My goal is to live life to the fullest.",
+        "I believe in following my heart.",
+        "I'm determined to never give up.",
+    ],
+)
+def test_what_anybody_may_wish_says_nothing_of_somebody(text: str) -> None:
+    assert extracted(turn(text)).statements == ()
+
+
+def test_a_wish_with_content_is_kept_beside_slogans() -> None:
+    assert only("I want to follow my dream of becoming a pilot.").relation == "wants_to"
+    assert only("I work at Acme and I want to follow my heart.").object == "Acme"
+
+
 # --- the language of a turn -----------------------------------------------------------------------------------
 
 
