@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count, islice
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -173,6 +173,7 @@ def _record(memory: MemoryApp, agent: str, turns: int, notes: Notes, *, seed: in
 def _parts(memory: MemoryApp, notes: Notes) -> Sequence[_Part]:
     key, sent_at = _key(memory), datetime.now(UTC).isoformat()
     texts = messages(10_000_000, seed=8)
+    drawing = Lock()
     numbers = count()
     snapshot = _snapshot(memory)
     other = replace(memory.runtime, embedder=HashEmbedder(OTHER_DIMENSIONS))
@@ -180,13 +181,16 @@ def _parts(memory: MemoryApp, notes: Notes) -> Sequence[_Part]:
     def produce() -> None:
         # All of them were sent before the erasure, as messages are that wait in the broker.
         number = next(numbers)
+        # Unlike a count, a generator breaks when two threads ask it at the same moment.
+        with drawing:
+            text = next(texts)
         message = {
             "api_key": key,
             "agent": AGENT,
             "user": USER,
             "session": f"late {number % 20}",
             "role": "user",
-            "content": f"{next(texts)} {WORD}",
+            "content": f"{text} {WORD}",
             "sent_at": sent_at,
         }
         notes.accepted.append(relay(memory.runtime, message, message_id=f"message-{number}").id)

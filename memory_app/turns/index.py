@@ -93,9 +93,11 @@ def index_turns(
         if not claimed:
             break
         failpoint.reach("index.after_claim")
-        report = _index_claimed(runtime, claimed, go_on=go_on)
+        report = _index_claimed(runtime, claimed)
         _count(report)
         done += report
+        # Only now: what fails there keeps no other tenant's turns from being indexed.
+        go_on(runtime, report.due)
         # Nothing else waited, and a turn that came since brings a hint of its own, since that of this call was cleared.
         # One whose worker died is claimed alone, whatever waits beside it.
         if len(claimed) < runtime.settings.index.batch and all(turn.starts == 1 for turn in claimed):
@@ -130,7 +132,7 @@ def _claim(runtime: Runtime) -> tuple[ClaimedTurn, ...]:
         )
 
 
-def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn], *, go_on: GoOn) -> IndexReport:
+def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn]) -> IndexReport:
     limit = runtime.settings.index.starts_limit
     report = IndexReport()
     by_tenant: dict[int, list[ClaimedTurn]] = defaultdict(list)
@@ -142,11 +144,9 @@ def _index_claimed(runtime: Runtime, claimed: Sequence[ClaimedTurn], *, go_on: G
             by_tenant[turn.tenant_id].append(turn)
     try:
         for tenant_id in list(by_tenant):
-            of_tenant = _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
+            report += _index_of_tenant(runtime, tenant_id, by_tenant[tenant_id])
             # What remains when the database goes away is given back.
             del by_tenant[tenant_id]
-            report += of_tenant
-            go_on(runtime, of_tenant.due)
     except StoreUnavailable:
         gives = [
             partial(_free, runtime, tenant_id, borrowed=borrowed) for tenant_id, borrowed in by_tenant.items()
