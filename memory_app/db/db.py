@@ -263,6 +263,10 @@ def _opened(engine: Engine, tenant_id: int | None, *, mode: str = "") -> Iterato
 @contextmanager
 def _beginning(connection: Connection, tenant_id: int | None, *, mode: str) -> Iterator[None]:
     """Sent with the first statement of the transaction: setting the tenant by itself would be a round trip more."""
+    if tenant_id is None and not mode:
+        # BEGIN alone, as of any engine.
+        yield
+        return
     driver = connection.connection.driver_connection
     # One of another class would leave the tenant out, and find nothing.
     assert isinstance(driver, BoundedConnection)
