@@ -17,7 +17,7 @@ from up_stage import Up, data_folder, extracted, part_pids, server_pids, up, wai
 
 from memory_app.errors import Misconfigured
 from memory_app.local import embedded, stack
-from memory_app.local.embedded import lifetime
+from memory_app.local.embedded import lifetime, place
 from memory_app.local.stack.api import Api, calling
 from memory_app.local.stack.folder import Folder
 
@@ -46,6 +46,12 @@ def api(running: Up) -> Iterator[Api]:
 
 def every_pid(folder: Path) -> dict[str, int]:
     return {**server_pids(folder), **part_pids(folder)}
+
+
+def ends_of_logs(running: Up) -> str:
+    """Why a part ended that should not have."""
+    logs = [running.output, *sorted(Folder(running.folder).logs.glob("*.log"))]
+    return "\n".join(f"{log.name}: {place.tail(log)}" for log in logs)
 
 
 def with_descendants(pid: int) -> list[psutil.Process]:
@@ -123,7 +129,7 @@ def test_only_the_server_that_is_gone_is_started_again(running: Up, api: Api, de
     wait_until(lambda: server_pids(running.folder)[dead] not in (before[dead], *NOBODY), "it is started")
     assert extracted(api, f"I lost my {dead} key.")["stage"] == "extracted"
     assert {**server_pids(running.folder), dead: 0} == {**before, dead: 0}
-    assert part_pids(running.folder) == parts
+    assert part_pids(running.folder) == parts, ends_of_logs(running)
 
 
 @pytest.mark.slow

@@ -28,7 +28,6 @@ from memory_app.settings import Index, Settings
 from memory_app.turns import index
 from memory_app.turns.index import IndexReport, index_turns
 from memory_app.turns.record import record
-from memory_app.turns.routing import hint_sessions
 from memory_app.turns.rows import index_work, stages
 
 SCOPE = Scope("ada", "bob", "s1")
@@ -125,7 +124,7 @@ def test_a_slow_worker_whose_turns_were_taken_over_counts_nothing_twice(
     slow = index._claim(runtime)
     expire_leases(owner)
     assert index_turns(runtime) == IndexReport(indexed=2)
-    assert index._index_claimed(runtime, slow, go_on=hint_sessions) == IndexReport(indexed=0)
+    assert index._index_claimed(runtime, slow) == IndexReport(indexed=0)
     assert_terms_equal_a_recount(owner)
 
 

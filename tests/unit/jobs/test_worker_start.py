@@ -18,6 +18,6 @@ def test_the_model_of_languages_is_loaded_before_the_fork(
 ) -> None:
     loaded: list[None] = []
     monkeypatch.setattr(detection, "load", lambda: loaded.append(None))
-    assert signals._load_languages in celeryd_init._live_receivers(None), "Celery calls it before the pool"
-    signals._load_languages(options={"queues": queues})
+    assert signals._load_shared_data in celeryd_init._live_receivers(None), "Celery calls it before the pool"
+    signals._load_shared_data(options={"queues": queues})
     assert len(loaded) == loads
