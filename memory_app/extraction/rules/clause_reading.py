@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.rules import words
@@ -54,6 +54,13 @@ _AND_VERB = re.compile(
     r"|(?:am|is) (?:an?|from|allergic|learning|planning|going)\b|(?:play|plays) (?:the|in)\b|plan to\b|hate\b)",
     re.IGNORECASE,
 )
+_PAST = (
+    rf"(?:\w+ed|got|had|{'|'.join((*words.PAST_LASTING, *words.PAST_DATED, *sorted(words.PAST_OTHERS)))})\b"
+)
+# What just happened is as good as dated. "I just loved" tells no time.
+_JUST_NOW = re.compile(
+    rf"^I (?:(?:have )?(?:just|recently|finally) (?!(?:loved|wanted|needed|liked|hated|had|got to)\b){_PAST}|{_PAST}.*\brecently\b)"
+)
 _BIRTH = re.compile(r"\bborn\b|\bbirthday (?:is|falls)\b", re.IGNORECASE)
 
 
@@ -81,10 +88,19 @@ def read_clause(text: str, at: datetime, *, zone: ZoneInfo) -> Clause | None:
     when, text = _take_date(text, at, zone)
     company, text = _take_company(strip_opening(text))
     text = _PLURAL_SUBJECT.sub(lambda match: "I am " if match["are"] else "I ", text)
-    text = _bare_verb(_times_last(text))
+    text = _times_last(text)
+    if when is None and _JUST_NOW.match(text):
+        when = _shortly_before(at, zone)
+    text = _bare_verb(text)
     # "we were" and "we are" lost their subject above, after which the verb still has its plural.
     text = _PLURAL_VERB.sub(lambda match: f"I {_SINGULAR_VERBS[match[1]]}", text)
     return Clause(text, when=when, company=company)
+
+
+def _shortly_before(at: datetime, zone: ZoneInfo) -> ResolvedDate:
+    day = at.astimezone(zone).date()
+    phrase = f"shortly before {day.isoformat()}"
+    return ResolvedDate(day, day + timedelta(days=1), Precision.WEEK, phrase, phrase, span=(0, 0))
 
 
 def split_predicates(clause: str) -> list[str]:

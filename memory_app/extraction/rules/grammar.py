@@ -77,7 +77,7 @@ _FIRST_PERSON_ENDINGS = (
 )
 
 _END = re.compile(
-    r"\s*(?:[;()!?\u2013\u2014*~|<>\[\]{}#]|:(?!\w)|\s-+\s|\.\.+|\u2026|,|\.$|"
+    r"\s*(?:[;()!?\u2013\u2014*~|<>\[\]{}#]|:(?!\w)|\s-+\s|(?<=\w)-\s|\.\.+|\u2026|,|\.$|"
     # "A good cause" is a noun.
     r"(?<!-)\b(?:because|cause(?= (?:I|we|it|he|she|they|you|my|our|there|that|this)\b)|but|although|though|whereas|while|when|whenever|which|who|whom|where|until|till|unless|after|before|together|"
     r"that (?:I|we|you|it|they|he|she|this|these|the|my|our|there|an?)|if|"
@@ -106,6 +106,7 @@ _UNRESOLVED = re.compile(
     r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"
     r"\b(?:that|this|these|those) [\w-]+$|\b(?:their|theirs|his|her)\b|\b(?:that|there|one|ones|another|same)$|"
     r"^(?:few|most|many|some|more|(?:an?|the|my|our|any)(?: own)?|"
+    r"(?:to )?(?:help )?mak(?:e|ing) an? (?:\w+ )?(?:difference|impact)|"
     r"doing|being|having|making|getting|going|trying|working|(?:an?|some|new|my|our) (?:new )?(?:projects?|things?|stuff))$",
     re.IGNORECASE,
 )

@@ -39,6 +39,13 @@ HOLDINGS = (
         relation="has",
         says="has {object}",
     ),
+    Rule(
+        "have",
+        r"have (?P<object>(?:lots|a lot|tons|a ton|loads|a bunch|a collection) of (?!(?:fun|things?|time|work|respect|stuff|energy|faith|love|plans|choices|room|support|great|good|people|questions|ideas|different|experience|memories|hope|feelings|emotions|catching|thoughts)\b).+)",
+        relation="has",
+        says="has {object}",
+        confidence=0.7,
+    ),
     Rule("own", rf"own {OBJECT}", relation="owns", says="owns {object}"),
     Rule(
         "have",

@@ -13,6 +13,7 @@ from memory_app.extraction.rules.dates import ResolvedDate
 from memory_app.extraction.rules.grammar import bare_object, conjugate, cut_object, third_person
 from memory_app.extraction.rules.patterns import CompiledRule, Rule, When, index_rules
 from memory_app.extraction.rules.statement_rules import STATEMENT_RULES
+from memory_app.extraction.rules.words import PAST_OTHERS
 
 _RULES = index_rules((*STATEMENT_RULES, *ACTIVITIES))
 _HABIT_CUE = re.compile(
@@ -21,7 +22,9 @@ _HABIT_CUE = re.compile(
 )
 _LISTED = re.compile(r",? (?:and|or) (?:also |to |some |an? (?:bit|little)(?: of)? )?|, ", re.IGNORECASE)
 _PLACED = re.compile(r"\s(?:in|at|with|from|for|on|by)\s.*$")
-_THAT = re.compile(r"^(?:this|that) (?=[\w-]+ \w)", re.IGNORECASE)
+_THIS = re.compile(r"^(?:this|that) (?!stuff\b)(?=[\w-]+ \w)", re.IGNORECASE)
+_THAT = re.compile(r"^that (?=(?:I|we|it|they|he|she|you|there|the|my|our|an?|some|people)\b)")
+_THESE = re.compile(r"^(?:these|those) (?=[\w-]+ \w)", re.IGNORECASE)
 _WITH = re.compile(r" with (?:my|our|some|the|an?|[A-Z]\w+)\b.*$")
 _NAMED_PART = re.compile(
     r"^(?:the )?([^\W\d_a-zß-öø-ÿ][\w&'-]*(?: (?:(?:of|de|the) )?[^\W\d_a-zß-öø-ÿ][\w&'-]*){0,3})"
@@ -63,7 +66,11 @@ def match_clause(clause: Clause, *, of_relative: bool, today: date) -> tuple[Mat
 def _candidates(text: str) -> Iterator[CompiledRule]:
     first, _, rest = text.partition(" ")
     if first == "I":
-        yield from _RULES.get(rest.partition(" ")[0].lower(), ())
+        verb = rest.partition(" ")[0].lower()
+        yield from _RULES.get(verb, ())
+        # What is told with any other verb is known by its past.
+        if verb not in _RULES and (verb.endswith("ed") or verb in PAST_OTHERS):
+            yield from _RULES["=past"]
         # Habits are told by their times, since any verb may be one.
         if _HABIT_CUE.search(rest):
             yield from _RULES["=habit"]
@@ -92,7 +99,7 @@ def _objects(rule: Rule, words: str) -> list[str]:
     """The objects that a rule takes from the words behind its verb: none, one, or each item of a list."""
     # "I saw that film" tells of a film, whichever it was.
     if rule.when is When.EVENT:
-        words = _THAT.sub("", words)
+        words = _THESE.sub("", _THIS.sub("a ", _THAT.sub("", words)))
     phrase = words.strip(" .!") if rule.whole else cut_object(words)
     if not phrase:
         return []
@@ -135,4 +142,8 @@ def _filled(template: str, fields: dict[str, str]) -> str:
 def _with_articles(text: str) -> str:
     """ "is a engineer" → "is an engineer"."""
     # Without "u": "a university", "a user" are commoner than "an uncle".
-    return re.sub(r"\b(is|as|job as) a (?=[aeio])", r"\1 an ", text)
+    return re.sub(
+        r"\b(is|as|job as|of|to|[a-z]+ed|[a-z]+ade|wrote|drew|saw|met|took|got|found) a (?=[aeio])",
+        r"\1 an ",
+        text,
+    )

@@ -41,6 +41,21 @@ TASTE = (
         subtype="preference",
     ),
     Rule(
+        "have",
+        r"have always had (?P<object>an? .+)",
+        relation="likes",
+        says="has always had {object}",
+        subtype="preference",
+    ),
+    Rule(
+        "am",
+        r"am (?P<how>(?:so |really |very |super )*(?:lucky to have|grateful to have|thankful to have|blessed to have|grateful for|thankful for|proud of)) (?P<object>(?:my|an?) (?!(?:progress|work|part|chance|place)\b).+)",
+        relation="values",
+        says="is {how} {object}",
+        subtype="preference",
+        confidence=0.75,
+    ),
+    Rule(
         "loved|enjoyed|liked",
         r"(?P<past>loved|enjoyed|liked) (?P<object>(?:[\w-]+ing \w|(?-i:[A-Z][\w']+ )).+)",
         relation="likes",
@@ -54,6 +69,21 @@ TASTE = (
         relation="likes",
         says="has always loved {object}",
         subtype="preference",
+    ),
+    Rule(
+        "am",
+        rf"am (?P<how>(?:really |so |super |very |truly )*(?:passionate about|drawn to|into|obsessed with|fascinated by|interested in|keen on|fond of|crazy about|hooked on|an? (?:\w+ )?fan of|a sucker for)) {OBJECT}",
+        relation="likes",
+        says="is {how} {object}",
+        subtype="preference",
+    ),
+    Rule(
+        "love|enjoy|adore",
+        rf"(?P<verb>love|enjoy|adore) (?!(?:the|how|that|when|what|to|helping|hearing|seeing)\b){OBJECT}",
+        relation="likes",
+        says="{verb} {object}",
+        subtype="preference",
+        confidence=0.75,
     ),
     Rule(
         _LOVE,

@@ -125,4 +125,11 @@ _DATED = (
 PAST_DATED = tuple(_DATED.split())
 """Past events kept when the sentence dates them."""
 
+_OTHERS = (
+    "found retook put caught dug fed fought flew froze grew hid held laid led lent rode rang rose sewed shot slept "
+    "sold stole swept threw tore woke withdrew rebuilt rewrote chose dealt lit paid drank forgave"
+)
+PAST_OTHERS = frozenset(_OTHERS.split())
+"""Other verbs whose past has no "ed" and tells of an act."""
+
 PAST_PARTICLES = "to|up for|up|out with|on|at|in|with|for|from|into|through|around"

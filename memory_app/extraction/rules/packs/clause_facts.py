@@ -177,6 +177,8 @@ def _of_match(author: Author, candidate: RulePattern, match: re.Match[str]) -> l
         return []
     words = _words_for_object(rule, groups)
     slot = slot_values.object_slot(groups)
+    if slot is not None and match.start(slot) == 0:
+        objects = [slot_values.within_sentence(author.pack, item) for item in objects]
     if author.is_loose and slot is not None and slot_values.is_name(slot) and len(objects) == 1:
         # The sentence gets the capitals that its author leaves out.
         groups[slot] = objects[0]

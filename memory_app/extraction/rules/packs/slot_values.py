@@ -243,6 +243,20 @@ def _points_at_talk(pack: Pack, text: str) -> bool:
     return first.lower() in pack.words.not_first and not is_title
 
 
+def within_sentence(pack: Pack, text: str) -> str:
+    """``text``, which began a sentence, as it stands within one: "Staying fit" as "staying fit", "La danse" as "danse".
+
+    Of other words than verbs nobody can tell whether the capital is that of a name.
+    """
+    first, _, rest = text.partition(" ")
+    # A title has more capitals: "La Grande Vadrouille".
+    if rest[:1].islower() and first.lower() in pack.words.articles:
+        return rest
+    ending = pack.file.verb_ending
+    is_verb = bool(ending) and first.endswith(ending) and first.istitle()
+    return text[0].lower() + text[1:] if is_verb else text
+
+
 def reported(pack: Pack, text: str) -> str:
     """``text`` as another tells of its author: "my teeth" as "their teeth"."""
     return " ".join(pack.file.reported.get(word.lower(), word) for word in text.split(" "))
