@@ -32,6 +32,13 @@ _OWN_LABEL = re.compile(r"^(?:note|ps|p\.s\.|update|edit|btw|fyi|reminder|also)\
 MARK = "\u241f"
 """Stands where quoted speech was; a clause that holds it is not the speaker's own."""
 
+LAUGH = "\u2421"
+"""Stands where an emoji laughed."""
+LAUGHING = frozenset(
+    "\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f609\U0001f606\U0001f605\U0001f639"
+)
+"""The emoji that laugh or wink."""
+
 _ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|vs|etc|e\.g|i\.e|approx|No)\.(?=\s)")
 SENTENCE = re.compile(r"[^.!?\n\u2026]+(?:[.!?\u2026]+(?=[\w'\"])[^.!?\n\u2026]+)*[.!?\u2026]*")
 

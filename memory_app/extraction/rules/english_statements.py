@@ -13,7 +13,7 @@ from memory_app.extraction.rules.clause_reading import Clause, read_clause, spli
 from memory_app.extraction.rules.clauses import Sentence, sentences
 from memory_app.extraction.rules.dates import Precision, ResolvedDate
 from memory_app.extraction.rules.names import mentions_of
-from memory_app.extraction.rules.patterns import Rule
+from memory_app.extraction.rules.patterns import Rule, When
 from memory_app.extraction.rules.people import AboutRelative, about_relative
 from memory_app.extraction.rules.requests import wish_of
 from memory_app.extraction.rules.rule_matching import Match, match_clause
@@ -22,15 +22,18 @@ from memory_app.memories.relations import normalise_relation
 from memory_app.records.records import Mention, Origin, Statement
 
 
-def activities_in(speaker: Speaker, text: str) -> Iterator[Statement]:
-    """The statements that the rules of English read in ``text``, a sentence or a part of one."""
+def activities_in(speaker: Speaker, text: str, is_laughed: bool) -> Iterator[Statement]:
+    """The statements that the rules of English read in ``text``, a sentence or a part of one.
+
+    Of what is told with a laugh (``is_laughed``) only events are no joke.
+    """
     for sentence in sentences(text):
-        yield from _of_sentence(speaker, sentence)
+        yield from _of_sentence(speaker, sentence, is_laughed=is_laughed)
 
 
-def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
+def _of_sentence(speaker: Speaker, sentence: Sentence, *, is_laughed: bool) -> Iterator[Statement]:
     # A sentence is a wish, or what the rules read in its clauses.
-    wish = wish_of(sentence.text, agent_label=speaker.agent)
+    wish = None if is_laughed else wish_of(sentence.text, agent_label=speaker.agent)
     if wish is not None:
         statement = _statement(
             speaker,
@@ -43,10 +46,10 @@ def _of_sentence(speaker: Speaker, sentence: Sentence) -> Iterator[Statement]:
         return
     for clause in sentence.clauses:
         for predicate in split_predicates(clause):
-            yield from _of_clause(speaker, predicate)
+            yield from _of_clause(speaker, predicate, only_events=is_laughed)
 
 
-def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:
+def _of_clause(speaker: Speaker, text: str, *, only_events: bool) -> Iterator[Statement]:
     clause = read_clause(text, speaker.turn.at, zone=speaker.zone)
     if clause is None:
         return
@@ -57,6 +60,8 @@ def _of_clause(speaker: Speaker, text: str) -> Iterator[Statement]:
         # The rules are written for "I", so that one table serves both.
         clause = clause.said_by(relative.verb, relative.rest)
     for match in match_clause(clause, of_relative=relative is not None, today=speaker.today):
+        if only_events and match.rule.when is not When.EVENT:
+            continue
         yield _from_match(match, clause, speaker=speaker, subject=subject)
 
 

@@ -65,12 +65,12 @@ def pack_statements(speaker: Speaker, pack: Pack, own: str) -> list[Statement]:
         replace(statement, corrects=sentence.mistake)
         for sentence in unread
         if sentence.unread
-        for statement in read_by_grammar(speaker, sentence.unread)
+        for statement in read_by_grammar(speaker, sentence.unread, sentence.is_laughed)
     )
     return distinct(chain(statements, others))
 
 
-_GRAMMARS: Mapping[str, Callable[[Speaker, str], Iterable[Statement]]] = {"en": activities_in}
+_GRAMMARS: Mapping[str, Callable[[Speaker, str, bool], Iterable[Statement]]] = {"en": activities_in}
 """What reads the sentences of a language that no pattern of its pack reads: told with any verb, as events are."""
 
 

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 
-from memory_app.extraction.rules.clauses import MARK, SENTENCE, SENTENCE_LIMIT, own_words
+from memory_app.extraction.rules.clauses import (
+    LAUGH,
+    LAUGHING,
+    MARK,
+    SENTENCE,
+    SENTENCE_LIMIT,
+    own_words,
+)
 from memory_app.extraction.rules.packs.dates import DateMatch, find_date
 from memory_app.extraction.rules.packs.pack import Pack
 
@@ -134,7 +141,9 @@ def _with_slashes(match: re.Match[str]) -> str:
 
 
 def _without_symbol(sign: str) -> str:
-    """A dot instead of an emoji, which ends a sentence."""
+    """A dot instead of an emoji, which ends a sentence; one that laughs is told by `LAUGH`."""
+    if sign in LAUGHING:
+        return f" {LAUGH}."
     return "." if unicodedata.category(sign) in _SYMBOLS else sign
 
 

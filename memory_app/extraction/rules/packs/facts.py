@@ -31,6 +31,7 @@ from memory_app.extraction.rules.packs.clauses import (
 from memory_app.extraction.rules.packs.conversation import ALONE, Conversation, History
 from memory_app.extraction.rules.packs.corrections import Correction
 from memory_app.extraction.rules.packs.fact import Fact
+from memory_app.extraction.rules.packs.laughter import is_no_joke, told_sentences
 from memory_app.extraction.rules.packs.omissions import with_short_verbs, with_subject, without_asides
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.packs.persons import (
@@ -48,7 +49,8 @@ NAME_WORDS = 3
 
 _ROLE_PLAY = re.compile(r"\*[^*\n]{0,200}\w \w[^*\n]{0,200}\*")
 _PRONOUN_I = re.compile(r"\bI\b")
-_LAUGHTER = re.compile("[\U0001f602\U0001f923\U0001f61c\U0001f61d\U0001f92a\U0001f643\U0001f609]")
+_UPSIDE_DOWN = "\U0001f643"
+"""The face of those who mean the opposite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class SentenceRead:
     persons: Persons = NOBODY
     mistake: str | None = None
     """The object that the sentence says was wrong."""
+    is_laughed: bool = False
 
 
 def read(
@@ -94,8 +97,7 @@ def read_sentences(
     ``today`` is the day on which it was said, where its author is. A sentence for which ``is_left_out`` is true
     states nothing.
     """
-    # Whoever laughs may mean the opposite.
-    if _LAUGHTER.search(text):
+    if _UPSIDE_DOWN in text:
         return
     own = with_subject(pack, with_short_verbs(pack, own))
     if _ROLE_PLAY.search(own):
@@ -111,12 +113,15 @@ def read_sentences(
     def history() -> list[Fact]:
         return [*conversation.before(), *stated]
 
-    for sentence in sentences(own):
+    for told in told_sentences(pack, sentences(own)):
+        sentence = told.text
         if is_left_out(sentence):
             continue
         correction = corrections.correction_in(pack, sentence)
         correction = replace(correction, is_announced=correction.is_announced or is_announced)
         result = _of_correction(author, correction, history, persons)
+        if told.is_laughed:
+            result = replace(result, facts=[*filter(is_no_joke, result.facts)], is_laughed=True)
         persons = result.persons
         # "No, wait. I live in Mainz.": the announcement is a sentence of its own.
         is_announced = correction.is_announced and not correction.text.strip(" .!\u2026")

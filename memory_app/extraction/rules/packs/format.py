@@ -21,6 +21,8 @@ class Stops(_Part):
     """Words after which nothing is read: of the whole turn, of the sentence, or of the sentence from there on."""
 
     turn: tuple[str, ...] = ()
+    laughs: tuple[str, ...] = ()
+    """How people write that they laugh: of such a sentence only what nobody jokes about is read."""
     private: tuple[str, ...] = ()
     """At the beginning of a sentence: the person asks that what the turn says is not kept."""
     sentence: tuple[str, ...] = ()

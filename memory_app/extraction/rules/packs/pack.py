@@ -18,6 +18,7 @@ from importlib.resources.abc import Traversable
 from pydantic import ValidationError
 
 from memory_app.errors import Misconfigured
+from memory_app.extraction.rules.clauses import LAUGH
 from memory_app.extraction.rules.packs.format import PackFile, PackRule
 from memory_app.extraction.rules.packs.omission_patterns import OmissionPatterns, omission_patterns
 from memory_app.extraction.rules.packs.pattern_compiler import (
@@ -81,6 +82,7 @@ class Pack:
     """Patterns that stand inside a clause."""
     dates: tuple[DatePattern, ...]
     stop_turn: re.Pattern[str]
+    laugh: re.Pattern[str]
     stop_private: re.Pattern[str]
     stop_sentence: re.Pattern[str]
     stop_rest: re.Pattern[str]
@@ -188,6 +190,9 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
             for rule in file.date.rules
         ),
         stop_turn=compiler.compiled_words("stop.turn", stop.turn),
+        laugh=any_case(
+            rf"[ ,]*(?:{WORD_START}(?:{compiler.choices('stop.laughs', stop.laughs)}){WORD_END}|{LAUGH})[ ,]*"
+        ),
         stop_private=compiler.compiled_words("stop.private", stop.private),
         stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),
         stop_rest=compiler.compiled_words("stop.rest", stop.rest),

@@ -114,6 +114,7 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
     stop, clause = file.stop, file.clause
     return {
         "stop.turn": stop.turn,
+        "stop.laughs": stop.laughs,
         "stop.private": stop.private,
         "stop.sentence": stop.sentence,
         "stop.rest": stop.rest,
