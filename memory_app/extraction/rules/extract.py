@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from memory_app.extraction.rules.clauses import own_words
@@ -87,12 +88,21 @@ def extract(
     people = frozenset({turn.speaker for turn in all_turns} - {"user", "assistant", ""})
     by_name = {name.lower(): name for name in known_people}
     session = _Session(all_turns, user_label, agent_label, time_zone, people, tuple(labels), by_name)
-    by_turn = {turn.id: _read(session, turn) for turn in turns}
+    by_turn: dict[UUID, _TurnRead] = {}
+    for turn in turns:
+        by_turn[turn.id] = _read(session, turn)
+        # Whom a turn names, the next ones may name alone, as if they were a later call.
+        by_name |= _people_of(by_turn[turn.id].statements)
     return Extraction(
         tuple(chain.from_iterable(read.statements for read in by_turn.values())),
         {turn_id: read.mentions for turn_id, read in by_turn.items() if read.mentions is not None},
         {turn_id: read.reason for turn_id, read in by_turn.items() if read.reason},
     )
+
+
+def _people_of(statements: Iterable[Statement]) -> dict[str, str]:
+    mentions = chain.from_iterable(statement.mentions for statement in statements)
+    return {mention.label.lower(): mention.label for mention in mentions if mention.type == "person"}
 
 
 def _read(session: _Session, turn: Turn) -> _TurnRead:

@@ -79,7 +79,7 @@ TASTE = (
     ),
     Rule(
         "love|enjoy|adore",
-        rf"(?P<verb>love|enjoy|adore) (?!(?:the|how|that|when|what|to|helping|hearing|seeing)\b){OBJECT}",
+        rf"(?P<verb>(?-i:love|enjoy|adore)) (?!(?:the|how|that|when|what|to|helping|hearing|seeing)\b){OBJECT}",
         relation="likes",
         says="{verb} {object}",
         subtype="preference",

@@ -87,6 +87,14 @@ def test_for_the_time_that_both_claim_both_are_shown_as_overlapping(runtime: Run
     assert [(hit.memory.object, hit.overlapping) for hit in now] == [("Lisbon", False)]
 
 
+def test_a_pet_of_an_earlier_session_is_known_by_its_name(runtime: Runtime, tenant: int) -> None:
+    say(runtime, tenant, "I have a dog called Biscuit. My cat is called Olive.", FIRST, session="spring")
+    say(runtime, tenant, "Biscuit died last night.", LATER, session="autumn")
+
+    assert facts_now(runtime, tenant, "has_pet") == ["Olive"]
+    assert facts_now(runtime, tenant, "no_longer_has") == ["Biscuit"]
+
+
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_old_talk_that_is_imported_later_does_not_change_what_is_current(
     runtime: Runtime, tenant: int, order: tuple[int, ...]
