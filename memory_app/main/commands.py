@@ -29,7 +29,7 @@ COMMANDS = {
         "Run everything on this machine until Ctrl-C: servers, worker, Beat, finder, API and Flower.",
     ),
     "demo": Entry(
-        "main.up_commands",
+        "main.demo_command",
         "Play a conversation through real servers and workers, and show what is remembered.",
     ),
     "stop": Entry(

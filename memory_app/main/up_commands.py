@@ -1,4 +1,7 @@
-"""``up``, ``demo``, ``stop``: the product as a whole on one machine."""
+"""``up`` and ``stop``: the product as a whole on one machine.
+
+The process of ``up`` runs for as long as the product does, so it imports no more than it needs.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from rich.markup import escape
 
 from memory_app.console.output import out, say
 from memory_app.console.settings import Data
-from memory_app.demo import commands as demo_show
-from memory_app.demo import story_command as demo_story
 from memory_app.errors import Misconfigured
 from memory_app.local import embedded, stack
 from memory_app.local.embedded.lifetime import Pause
@@ -63,32 +64,11 @@ def up(
     configure(level="INFO", form="console")
     parts = PARTS if with_flower else NEEDED
     options = stack.Options(where, port=port, embedded=use_embedded, parts=parts)
-    with _until_stopped() as pause, stack.running(options, say=say, pause=pause) as running:
+    with until_stopped() as pause, stack.running(options, say=say, pause=pause) as running:
         _show(running.folder, running.addresses)
         while True:
             pause(TEND_SECONDS)
             running.tend()
-
-
-@app.command()
-def demo(
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Keep the data here. Default: a temporary folder.", show_default=False),
-    ] = None,
-    story: Annotated[
-        bool,
-        typer.Option(
-            "--story", help="Two sessions read by a language model: MEMORY_CHAT__BASE_URL, or a scripted one."
-        ),
-    ] = False,
-) -> None:
-    """Play a conversation through real servers and workers, and show what is remembered."""
-    with _until_stopped() as pause:
-        if story:
-            demo_story.show(data, say=say, pause=pause)
-        else:
-            demo_show.show(data, say=say, pause=pause)
 
 
 @app.command()
@@ -136,7 +116,7 @@ def example(api: str, key_file: Path) -> str:
 
 
 @contextlib.contextmanager
-def _until_stopped() -> Iterator[Pause]:
+def until_stopped() -> Iterator[Pause]:
     """A way to wait that ends as soon as we are to stop: by Ctrl-C, SIGTERM, or a terminal that was closed.
 
     A second signal changes nothing: stopping in order has time limits.
