@@ -1,5 +1,5 @@
 """``bench retrieval``, ``context``, ``extraction``, ``latency``, ``throughput``, ``growth``, ``fairness``, ``shards``,
-``erasure`` and ``overhead``."""
+``erasure``, ``overhead`` and ``footprint``."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from memory_app.bench import context as context_bench
 from memory_app.bench import erasure as erasure_bench
 from memory_app.bench import extraction as extraction_bench
 from memory_app.bench import fairness as fairness_bench
+from memory_app.bench import footprint as footprint_bench
 from memory_app.bench import growth as growth_bench
 from memory_app.bench import latency as latency_bench
 from memory_app.bench import model_throughput as model_throughput_bench
@@ -162,6 +163,29 @@ def overhead(
             for name, one in variants.items()
         ]
         write_table(operation, columns, rows)
+
+
+@app.command()
+def footprint(
+    beside: Annotated[
+        Path | None, typer.Option(help="Another checkout of the project, measured by turns with this one.")
+    ] = None,
+    turns: Annotated[int, typer.Option(min=40, help="Turns of a round, from four callers one by one.")] = 400,
+    calls: Annotated[int, typer.Option(min=1, help="Searches, and context windows, of a round.")] = 100,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that count; one more warms up.")] = 5,
+    flower: Annotated[bool, typer.Option("--flower/--no-flower", help="Run Flower, too.")] = True,
+    json_file: JsonFile = None,
+    data: DataFolder = None,
+) -> None:
+    """Processor time of a turn, a search and a context window over all processes of `memory up`, and what it holds at
+    rest."""
+    size = {"turns": turns, "calls": calls, "rounds": rounds}
+    figures = footprint_bench.measure(data, beside=beside, flower=flower, say=say, **size)
+    _write(json_file, {"machine": stage.machine(), "flower": flower, **size, "versions": figures})
+    for name, version in figures.items():
+        rows = [*version["start"].items(), *version["rates"].items()]
+        write_table(name, ("what", "value"), rows)
+        _show_times(f"{name}: milliseconds", version["times"])
 
 
 @app.command()
