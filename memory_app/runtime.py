@@ -45,6 +45,9 @@ USUAL_CIRCUIT = breaker.Circuit()
 LOOK_AT_OTHERS_SECONDS = 1.0
 """How long a worker does what its messages say before it looks who else waits."""
 
+STREAM_SECONDS = 1.0
+"""Turns come one after the other where some were indexed so shortly before."""
+
 HINT_LIFE_MS = 5_000
 """A hint that was lost blocks its followers for this long at most; the finder looks sooner."""
 
@@ -78,6 +81,21 @@ class Pace:
             return True
 
 
+@dataclass(slots=True)
+class Stream:
+    """Whether turns come one after the other: some were indexed in this process within the last ``seconds``."""
+
+    seconds: float
+    _ends: float = 0.0
+
+    def is_under_way(self) -> bool:
+        return time.monotonic() < self._ends
+
+    def note(self) -> None:
+        """Turns were indexed now."""
+        self._ends = time.monotonic() + self.seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """The live parts. Safe to share between threads, never across a fork."""
@@ -104,6 +122,8 @@ class Runtime:
     """What this process read of limits and quotas a moment ago."""
     pace: Pace
     """When this process is to look whether it is the turn of other tenants."""
+    stream: Stream
+    """Whether turns come to this process one after the other."""
     returns: Returns
     """What this process borrowed and could not give back yet."""
 
@@ -204,6 +224,7 @@ def build(settings: Settings) -> Runtime:
         backlog=Backlog(settings.record.backlog_limit),
         recent=Recent(),
         pace=Pace(LOOK_AT_OTHERS_SECONDS),
+        stream=Stream(STREAM_SECONDS),
         returns=Returns(),
     )
 

@@ -22,6 +22,7 @@ def record_turn(self: MemoryTask, **fields: Any) -> None:
 @app.task(name=queue.INDEX_TURNS, base=MemoryTask)  # type: ignore[untyped-decorator]
 def index_turns(shard: int | None = None) -> None:
     """Embed what was accepted and not yet indexed, of any session; of one shard, where a message names it."""
+    fairness.gather(runtime())
     in_shards(fairness.index_in_turn, shard)
 
 

@@ -7,7 +7,8 @@ message holds it for long: a session that is not through after a while goes to t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from memory_app import queue
@@ -27,19 +28,30 @@ SLICE_SECONDS = 1.0
 """How long one session may take before others get a turn; more than most need."""
 
 
-AT_ONCE = 4
-"""Sessions at most that the worker which indexed their turns also extracts. A message for each costs more than its
-turn; but where more are due, other processes shall share in the work."""
+AT_ONCE = 16
+"""Sessions of a batch at most that the worker which indexed their turns also extracts. A message for each costs more
+than its turn; but where many are due, other processes shall share in the work."""
+
+GATHER_SECONDS = 0.05
+"""How long turns that come one after the other wait for each other. Each batch costs as much as several turns; a chat
+does not see the wait, since its latest turns are in the context window before they are indexed."""
+
+
+def gather(runtime: Runtime, *, pause: Callable[[float], object] = time.sleep) -> None:
+    """Let turns that come one after the other come together, before the first of them is claimed."""
+    # Before the hint is cleared: until then no other message is sent, and no other worker begins with a part.
+    if runtime.stream.is_under_way():
+        pause(GATHER_SECONDS)
 
 
 def index_in_turn(runtime: Runtime) -> None:
-    """Index what waits, and extract at once from the few sessions of it that need no model."""
-    index.index_turns(runtime, go_on=_extract_or_hint)
+    """Index what waits, and extract at once from sessions of it that need no model."""
+    if index.index_turns(runtime, go_on=_extract_or_hint).indexed:
+        runtime.stream.note()
 
 
 def _extract_or_hint(runtime: Runtime, due: Sequence[DueSession]) -> None:
-    quick = [session for session in due if _is_quick(session)]
-    at_once = quick if len(quick) <= AT_ONCE else []
+    at_once = [session for session in due if _is_quick(session)][:AT_ONCE]
     # First, so that others can begin meanwhile.
     routing.hint_sessions(runtime, [session for session in due if session not in at_once])
     for session in at_once:
