@@ -8,12 +8,13 @@ is given once and meant for every later question. All of it is pure, and knows t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from enum import IntFlag
 from functools import cache
 
 from memory_app.language.table import alternatives
-from memory_app.language.text import asks, prose
+from memory_app.language.text import FIRST_PERSON, SECOND_PERSON, asks, prose
 
 EXAMINED_CHARS = 1_500
 """Characters in which a quantity or a time is looked for: some number stands in every long text."""
@@ -80,6 +81,18 @@ def _matching(patterns: Mapping[Trait, re.Pattern[str]], text: str) -> Trait:
         if pattern.search(text):
             traits |= trait
     return traits
+
+
+_WORD = re.compile(r"\w+")
+
+
+def addressing(text: str) -> float:
+    """How much ``text`` speaks of who is spoken to, rather than of who speaks: from 0 to below 1, in words of a known
+    language. Praise, thanks and wishes do, and seldom tell anything."""
+    words = Counter(_WORD.findall(text[:EXAMINED_CHARS].casefold()))
+    second = sum(map(words.__getitem__, SECOND_PERSON))
+    first = sum(map(words.__getitem__, FIRST_PERSON))
+    return second / (second + first + 1)
 
 
 @cache

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.language.sentence_type import trait_signals, traits_of
+from memory_app.language.sentence_type import addressing, asks_assistant, trait_signals, traits_of
 from memory_app.language.text import indexed_text, terms
 from memory_app.memories.rows import links
 from memory_app.memories.rows.cards import EntityCard
@@ -31,8 +31,8 @@ from memory_app.runtime import Runtime
 from memory_app.turns.rows import turns
 
 SPARE_ROWS = 12
-"""Rows of each tier that are read beyond the limit, or half the limit if that is more. Their order is that of the
-scores, so that the rest only makes up for repeats."""
+"""Rows of each tier that are read beyond the limit, or half the limit if that is more. They make up for repeats, and
+for what comes up by the few signals that the database does not have; with four times as many nothing more is found."""
 
 UNINDEXED_TURNS = 50
 """Accepted turns looked through by their words while their index is still being made."""
@@ -96,6 +96,7 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         ),
         speakers=scoped.speakers,
         mentioning=tuple(scoped.mentioning),
+        answerer=Role.ASSISTANT if asks_assistant(query.text or "") else Role.USER,
         periods=scoped.periods,
         current_session=sessions.get(scoped.current_session) if scoped.current_session else None,
         threshold=query.threshold,
@@ -112,6 +113,9 @@ def _of_turn(scoped: ScopedQuery, turn: Turn, *, raw: Raw, traits: int, indexed:
         "neighbour_similarity": raw.neighbour_similarity,
         "neighbour_keyword": raw.neighbour_keyword,
         "session_keyword": raw.session_keyword,
+        "answers": raw.answers,
+        "phrase": scoped.phrases.share(turn.text),
+        "addresses": addressing(turn.text),
         "named_person": float(turn.speaker in scoped.speakers),
         "user_role": float(turn.role is Role.USER),
         "recency": recency(turn.at, scoped.now),
@@ -192,6 +196,7 @@ def _of_memory(
         "neighbour_similarity": memory.raw.similarity,
         "neighbour_keyword": memory.raw.keyword,
         "session_keyword": memory.raw.keyword,
+        "phrase": scoped.phrases.share(memory.text),
         "named_person": float(memory.subject in scoped.speakers),
         # Counted as said by the user: otherwise the user's own turn would rank above the memory made from it.
         "user_role": 1.0,

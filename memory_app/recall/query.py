@@ -20,11 +20,12 @@ from memory_app.db.shards import at_home
 from memory_app.errors import InvalidInput, MemoryAppError, NotFound, Transient
 from memory_app.language.keywords import anchor_terms, full_match, keyword_weights, query_weights
 from memory_app.language.sentence_type import ON_DEMAND, SIGNALS, asks_assistant, expected_traits
-from memory_app.language.text import STOP_WORDS, is_first_person, normalise, prose, slug, terms
+from memory_app.language.text import PERSONS, STOP_WORDS, is_first_person, normalise, prose, slug, terms
 from memory_app.memories.rows import cards
 from memory_app.memories.rows.cards import EntityCard
 from memory_app.providers.embedders import Embedder, embed_queries
 from memory_app.recall.overview import is_overview, subject_of
+from memory_app.recall.phrases import Phrases, phrases_of
 from memory_app.recall.query_times import named_periods, without_dates
 from memory_app.recall.records import RecallQuery, checked_query
 from memory_app.recall.rows import scope_facts
@@ -82,6 +83,7 @@ class ScopedQuery:
     tiers: tuple[Tier, ...]
     current_session: str | None
     words: Mapping[str, int]
+    phrases: Phrases
     vectors: tuple[QueryVector, ...]
     keywords: dict[int, float]
     full_match: float
@@ -182,6 +184,7 @@ def prepare_query(
     facts = _read_facts(connection, row, query, words=words, session=session)
     tiers = _tiers(query)
     speakers = _named_speakers(text, facts.speakers)
+    keywords = query_weights(words, facts.counts, facts.rows)
     entities, mentioning = _about_named(connection, row, facts, tiers=tiers)
     shared = _shared_queries(connection, runtime, row, query=query, vectors=vectors)
     missing_models = _missing_models(runtime, facts) if text else ()
@@ -195,8 +198,9 @@ def prepare_query(
         tiers=tiers,
         current_session=session,
         words=words,
+        phrases=phrases_of(words, keywords, without=PERSONS | terms(" ".join(speakers)).keys()),
         vectors=vectors.vectors,
-        keywords=query_weights(words, facts.counts, facts.rows),
+        keywords=keywords,
         full_match=full_match(words, facts.counts, facts.rows),
         anchors=anchor_terms(facts.counts, facts.rows),
         speakers=speakers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory_app.language.text import term_id
+from memory_app.recall.phrases import beginning
 from memory_app.recall.query import ScopedQuery
 
 WORD_CHARS = 3
@@ -13,9 +14,8 @@ def passage_words(scoped: ScopedQuery) -> dict[str, float]:
     """Beginnings of the query's words, each with the weight that its rarity in the scope gives it."""
     words = {}
     for term in scoped.words:
-        # A stem ends where its forms begin to differ: "happi" stands for happy and happiness.
-        beginning = term[:-1] if term.endswith("i") else term
+        start = beginning(term)
         weight = scoped.keywords.get(term_id(term), 0.0)
-        if weight > 0 and len(beginning) >= WORD_CHARS:
-            words[beginning] = weight
+        if weight > 0 and len(start) >= WORD_CHARS:
+            words[start] = weight
     return words

@@ -146,6 +146,9 @@ def _scale(scoped: ScopedQuery, candidates: Sequence[Candidate]) -> Scale:
         "same_session": scoped.current_session is not None,
         # It is a share of what another row has.
         "linked": False,
+        # The best answer may stand without them.
+        "answers": False,
+        "phrase": False,
     }
     if query.text is None:
         # Nothing is compared, so nothing can be missing.
@@ -170,9 +173,8 @@ def _reason_to_cut(scoped: ScopedQuery, candidate: Candidate, *, score: float, h
 
 def _has_something(scoped: ScopedQuery, candidate: Candidate) -> bool:
     """Whether it has anything in common with the query."""
-    # A query after what the assistant said holds it against the user's rows; they may bear on it all the same.
-    held_against = min(scoped.weights["user_role"] * candidate.signals.get("user_role", 0.0), 0.0)
-    return candidate.relevance - held_against > 0
+    # What is held against a row, such as that it asks, says nothing of whether it bears on the query.
+    return any(share > 0 for share in contributions(candidate.signals, scoped.weights).values())
 
 
 def _repeat_key(hit: Hit) -> str:

@@ -4,8 +4,8 @@ Relevance orders the rows of one query, but it says little about how well they a
 full keyword signal, even where it shares one common word with the query. So a score is the share of the relevance that
 can be reached, times how much of the query stands in the scope at all, by words or by meaning.
 
-On talk over months and on long chats with an assistant, the best score was at least 0.41 for 19 of 20 questions whose
-answer was there, and at most 0.42 for 19 of 20 questions about somebody else's talk.
+On talk over months and on long chats with an assistant, the best score was at least 0.39 for 19 of 20 questions whose
+answer was there, and at most 0.41 for 19 of 20 questions about somebody else's talk.
 """
 
 from __future__ import annotations

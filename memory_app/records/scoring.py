@@ -57,6 +57,22 @@ SIGNAL_TABLE = (
     Signal("neighbour_keyword", "Keyword signal of the better of the two turns beside it.", balanced=0.16),
     Signal("session_keyword", "The best keyword signal of any turn of its session.", balanced=0.31),
     Signal(
+        "answers",
+        "Keyword signal of the turn before, where that is a short question by somebody else and the user says this "
+        "(the assistant, where the query is after what the assistant said).",
+        balanced=0.25,
+    ),
+    Signal(
+        "phrase",
+        "Share, by weight, of the query's neighbouring words that stand beside each other in the row as well.",
+        balanced=0.11,
+    ),
+    Signal(
+        "addresses",
+        "How much a turn speaks of who is spoken to, rather than of who speaks.",
+        balanced=-0.12,
+    ),
+    Signal(
         "named_person",
         "1 when the query names the speaker (for a memory: its subject).",
         balanced=0.3,
@@ -119,7 +135,10 @@ and feedback come on top, and only where a blend is asked for.
 softmax of the scores of a conversation's turns, in which those that answer are to stand out. Fitted without the
 conversation that is scored, recall at ten is 0.78 and 0.64, with keywords alone 0.65 and 0.55, with vectors alone 0.45
 and 0.58. Only the weights were held out: which signals there are, and the constants above, were settled with all nine
-conversations in view, so expect a little less on new ones."""
+conversations in view, so expect a little less on new ones.
+
+The weights of ``answers``, ``phrase`` and ``addresses`` were fitted beside those, which stayed as they were. Fitted
+without the conversation that is scored, they raise the mean reciprocal rank from 0.61 and 0.64 to 0.65 and 0.65."""
 
 SIGNAL_NAMES = tuple(signal.name for signal in SIGNAL_TABLE)
 

@@ -17,6 +17,9 @@ from memory_app.records.importance import HIGHEST, PROMINENT
 from memory_app.records.records import HISTORICAL
 from memory_app.records.scoring import RECENCY_HALF_LIFE
 
+QUESTION_BYTES = 500
+"""A longer turn that ends with a question is about more than it asks: its words say little about the answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -97,7 +100,7 @@ def _mark(shape: Shape) -> str:
 
 def _best_turns(shape: Shape) -> str:
     return f"""scaled AS (
-        SELECT scope_id, id, session_id, seq, role, speaker, at, traits, similarity,
+        SELECT scope_id, id, session_id, seq, role, speaker, at, traits, is_question, similarity,
                keyword / greatest(max(keyword) OVER (), 1e-9) AS keyword, max(keyword) OVER () AS scale
         FROM near
     ), placed AS (
@@ -108,13 +111,15 @@ def _best_turns(shape: Shape) -> str:
                greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(keyword) OVER w END,
                         CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(keyword) OVER w END, 0)
                    AS neighbour_keyword,
-               max(keyword) OVER (PARTITION BY session_id) AS session_keyword
+               max(keyword) OVER (PARTITION BY session_id) AS session_keyword,
+               CASE WHEN role = :answerer AND lag(seq) OVER w = seq - 1 AND lag(is_question) OVER w
+                         AND lag(speaker) OVER w <> speaker THEN lag(keyword) OVER w ELSE 0 END AS answers
         FROM scaled
         WINDOW w AS (PARTITION BY session_id ORDER BY seq)
     ), scored AS (
         SELECT *, :w_similarity * similarity + :w_keyword * keyword
                + :w_neighbour_similarity * neighbour_similarity + :w_neighbour_keyword * neighbour_keyword
-               + :w_session_keyword * session_keyword
+               + :w_session_keyword * session_keyword + :w_answers * answers
                + :w_named_person * (speaker = ANY(:speakers))::integer
                + :w_user_role * (role = 'user')::integer
                {_traits(shape)}
@@ -126,7 +131,7 @@ def _best_turns(shape: Shape) -> str:
         SELECT * FROM scored {_near_enough(shape)} ORDER BY score DESC, at DESC LIMIT :most
     )
     SELECT b.id, b.scope_id, s.name, t.seq, b.role, b.speaker, t.text, b.at, b.traits, b.similarity, b.keyword,
-           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword, b.scale
+           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword, b.answers, b.scale
     FROM best b JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
     ORDER BY b.score DESC, b.at DESC
@@ -231,6 +236,7 @@ def _turn_scores(shape: Shape) -> str:
     keyword = _KEYWORD.replace("r.", "t.")
     return (
         "t.scope_id, t.id, t.session_id, t.seq, t.role, t.speaker, t.at, t.traits, "
+        f"(t.traits & {Trait.ASKS.value} <> 0 AND octet_length(t.text) <= {QUESTION_BYTES}) AS is_question, "
         f"{_similarity('t', shape)} AS similarity, "
         f"coalesce({keyword}, 0) AS keyword"
     )

@@ -83,6 +83,49 @@ def test_a_month_selects_the_time_and_not_the_words(runtime: Runtime, tenant: in
     assert answers(runtime, tenant, question)[0] == "Evan loved Banff and Jasper while he toured Canada."
 
 
+def test_what_answers_a_question_like_it_comes_first(runtime: Runtime, tenant: int) -> None:
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    say(
+        runtime,
+        tenant,
+        "s1",
+        start,
+        (USER, "The harbour picnic with the choir was lovely."),
+        (ASSISTANT, "What games did you play at the picnic?"),
+        (USER, "Charades and a sack race, and everybody laughed a lot."),
+        (USER, "We packed early because of the rain."),
+    )
+    finder.drain(runtime)
+    query = RecallQuery("Which games were played at the picnic?", tiers=(Tier.DAILY_LOGS,), explain=True)
+    hits = recall(runtime, tenant, BOB, query=query).memories
+    signals = {hit.text[:8]: hit.explain["signals"] for hit in hits if hit.explain}
+    answered = {text for text, of_row in signals.items() if of_row["answers"] > 0}
+    assert answered == {"Charades"}
+    places = [hit.text[:8] for hit in hits]
+    assert places.index("Charades") < places.index("We packe")
+
+
+def test_after_the_assistant_its_answer_counts_and_not_the_users(runtime: Runtime, tenant: int) -> None:
+    start = datetime(2026, 3, 1, 9, tzinfo=UTC)
+    say(
+        runtime,
+        tenant,
+        "s1",
+        start,
+        (USER, "Which glue holds on a violin?"),
+        (ASSISTANT, "Hide glue. Which violin is it?"),
+        (USER, "My old one."),
+    )
+    finder.drain(runtime)
+    for question, answer in (
+        ("What did you recommend as glue for a violin?", "Hide glue. Which violin is it?"),
+        ("Which violin do I glue?", "My old one."),
+    ):
+        query = RecallQuery(question, tiers=(Tier.DAILY_LOGS,), explain=True)
+        hits = recall(runtime, tenant, BOB, query=query).memories
+        assert [hit.text for hit in hits if hit.explain and hit.explain["signals"]["answers"]] == [answer]
+
+
 def test_a_window_after_the_assistant_shows_the_user_too(runtime: Runtime, tenant: int) -> None:
     asked = "Four days until the exam. What did you suggest for studying?"
     turns = [

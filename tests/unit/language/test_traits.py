@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memory_app.language.sentence_type import NONE, Trait, expected_traits, traits_of
+from memory_app.language.sentence_type import NONE, Trait, addressing, expected_traits, traits_of
 from memory_app.language.text import prose
 
 
@@ -107,3 +107,10 @@ def test_a_huge_text_of_one_piece_is_told_as_quickly_as_any(piece: str) -> None:
 )
 def test_prose_is_what_is_said_around_code(said: str, left: str) -> None:
     assert prose(said) == left
+
+
+def test_praise_speaks_of_the_other_and_news_of_oneself() -> None:
+    praise = addressing("Wow, you look great. Your garden must make you proud!")
+    assert 0.5 < praise < 1
+    assert praise > addressing("You know, I sold my boat.") > addressing("I sold my boat.") == 0.0
+    assert addressing("") == 0.0
