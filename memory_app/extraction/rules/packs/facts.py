@@ -217,12 +217,11 @@ def _of_unnamed(author: Author, text: str, *, subject: str, persons: Persons) ->
 def _of_known(author: Author, text: str) -> list[Fact]:
     """The facts of a clause about somebody who is known by name: "Amir lives in Dubai"."""
     people = author.pack.file.people
-    words = without_opening(author.pack, text).split(" ")
-    for count in range(min(NAME_WORDS, len(words) - 1), 0, -1):
-        name = author.conversation.known(" ".join(words[:count]))
+    for beginning, rest in _names_of(author.pack, text):
+        name = author.conversation.known(beginning)
         if name is None or people.stand_in is None:
             continue
-        clause = people.stand_in.format(name=name, words=" ".join(words[count:]))
+        clause = people.stand_in.format(name=name, words=rest)
         facts = of_clause(author, clause) or of_cut_clause(author, clause)
         # Who stands in is a sister or a friend, which was not said.
         about = [replace(fact, kin=None, term="") for fact in facts if fact.called == name]
@@ -230,6 +229,23 @@ def _of_known(author: Author, text: str) -> list[Fact]:
         of_author = [fact for fact in facts if fact.object == name and fact.relation not in people.kin]
         return [*about, *of_author]
     return []
+
+
+def _names_of(pack: Pack, text: str) -> Iterator[tuple[str, str]]:
+    """What may be the name of a clause's subject, each with the rest of the clause."""
+    opened = without_opening(pack, text)
+    behind = pack.name_behind.match(opened)
+    if behind is not None:
+        for name, rest in _beginnings(behind["rest"]):
+            yield name, " ".join(f"{behind['verb']} {rest} {behind['front']}".split())
+    yield from ((name, rest) for name, rest in _beginnings(opened) if rest)
+
+
+def _beginnings(text: str) -> Iterator[tuple[str, str]]:
+    """The first words of a text, the most of a name first, each with those behind them."""
+    words = text.split(" ")
+    for count in range(min(NAME_WORDS, len(words)), 0, -1):
+        yield " ".join(words[:count]), " ".join(words[count:])
 
 
 def _of_first_parts(author: Author, parts: Sequence[Part]) -> tuple[int, list[Fact]]:

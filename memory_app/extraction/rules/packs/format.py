@@ -200,6 +200,8 @@ class People(_Part):
     """The pattern of "my sister Anna", with the slots <kin> and <called>; rules use it as <they>."""
     stand_in: str | None = None
     """Somebody with {name} of whom {words} are said, as a clause that the rules read: "My friend {name} {words}"."""
+    name_behind: tuple[str, ...] = ()
+    """Verbs behind which the name of somebody known may stand: "murió Toby"."""
     pronouns: dict[str, tuple[str, ...]] = {}
     """Words for somebody told of just before, and the relations that only this one may mean: {she = ["sister"]}."""
     of_user: str

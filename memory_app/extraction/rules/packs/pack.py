@@ -91,6 +91,7 @@ class Pack:
     split: re.Pattern[str]
     end: re.Pattern[str]
     bare: re.Pattern[str]
+    name_behind: re.Pattern[str]
     cut: re.Pattern[str]
     loose_cut: re.Pattern[str]
     question: re.Pattern[str]
@@ -175,6 +176,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
     breaks = compiler.choices("clause.breaks", clause.breaks)
     cuts = compiler.choices("clause.cuts", clause.cuts)
     list_joins = either_word(file.list_joins)
+    verbs_of_names = compiler.choices("people.name_behind", file.people.name_behind)
     months = month_numbers(file)
     month = "|".join(map(re.escape, months))
     return Pack(
@@ -204,6 +206,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
         ),
         end=any_case(rf",?\s+(?:{compiler.choices('clause.ends', clause.ends)})\s"),
         bare=any_case(rf"^{either_word(file.people.bare)}(?= )"),
+        name_behind=any_case(rf"^(?P<front>.{{0,40}}?)\b(?P<verb>{verbs_of_names}) (?P<rest>.+)$"),
         cut=any_case(rf",?\s+(?:(?:{joins}|{list_joins})\s+(?=(?-i:[a-zß-öø-ÿ]))|(?:{cuts})\s)"),
         loose_cut=any_case(rf",?\s+(?:{joins}|{list_joins}|{cuts})\s"),
         question=any_case(rf"^(?:{compiler.choices('clause.questions', clause.questions)}){WORD_END}"),

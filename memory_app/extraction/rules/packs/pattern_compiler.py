@@ -128,6 +128,7 @@ def _patterns_by_place(file: PackFile) -> Mapping[str, Iterable[str]]:
         "clause.openings": clause.openings,
         "clause.fillers": clause.fillers,
         "clause.tails": clause.tails,
+        "people.name_behind": file.people.name_behind,
         "stop.tail": stop.tail,
         "clause.ends": clause.ends,
         "clause.beside": clause.beside,
