@@ -18,9 +18,9 @@ from memory_app.memories import ladder, merging
 from memory_app.memories.entity_names import KnownEntity
 from memory_app.memories.intervals import Cut, Interval
 from memory_app.memories.ladder import Candidate, Decision, Neighbour
-from memory_app.memories.mentions import named_text, ties_of
+from memory_app.memories.mentions import Ties, named_text, ties_of
 from memory_app.memories.repetition import repeated
-from memory_app.memories.rows import entities, evidence, links, memories, scope_models
+from memory_app.memories.rows import entities, links, memories, scope_models
 from memory_app.memories.rows import terms as term_store
 from memory_app.memories.rows.memory_rows import NewMemory
 from memory_app.memories.succession import claimed_by
@@ -212,29 +212,24 @@ class Writer:
     def _connect(self, memory_id: UUID) -> None:
         """Evidence and mentions: why the memory is there, and what it is about."""
         place, statement = self.place, self.prepared.statement
-        evidence.add(
-            self.connection,
-            place.scope_id,
-            memory_id,
-            turn_ids=statement.evidence,
-            turn_scopes=place.turn_scopes,
-        )
-        if not self.prepared.ties_entities:
-            return
-        # Seen when it was said, not when it is written: an import tells of years ago.
-        said_at = self.candidate.said_at or self.candidate.valid_from
-        ties = ties_of(named_text(statement), statement.mentions, self.known, said_at)
-        # What a job concludes names an entity, but nobody mentioned it once more.
-        is_said = bool(statement.evidence) or place.run_id is None
-        counted = ties if is_said else ties_of("", statement.mentions, self.known, said_at)
-        ids = entities.upsert(self.connection, place.tenant_id, place.scope_id, mentions=counted)
-        ids |= entities.ids_of(self.connection, place.scope_id, keys=ties.keys() - counted.keys())
-        entities.mention(
+        ties: Ties = {}
+        counted: Ties = {}
+        if self.prepared.ties_entities:
+            # Seen when it was said, not when it is written: an import tells of years ago.
+            said_at = self.candidate.said_at or self.candidate.valid_from
+            ties = ties_of(named_text(statement), statement.mentions, self.known, said_at)
+            # What a job concludes names an entity, but nobody mentioned it once more.
+            is_said = bool(statement.evidence) or place.run_id is None
+            counted = ties if is_said else ties_of("", statement.mentions, self.known, said_at)
+        entities.tie(
             self.connection,
             place.tenant_id,
             place.scope_id,
             memory_id=memory_id,
-            entity_ids=sorted(set(ids.values())),
+            turn_ids=statement.evidence,
+            turn_scopes=place.turn_scopes,
+            mentions=counted,
+            uncounted=ties.keys() - counted.keys(),
         )
 
     def _link(self, edges: Sequence[links.Edge], *, type: LinkType, limit: int | None = None) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, and_, bindparam, func, select, text
+from sqlalchemy import Connection, Row, and_, bindparam, select, text
 
 from memory_app.db.expressions import among, columns_of
 from memory_app.db.tables.memories import entities
@@ -19,8 +19,7 @@ from memory_app.records.entity import entity_key
 from memory_app.records.records import ENTITY_TYPES, Memory
 
 # In the order of the keys: two writers that name the same entities would else wait for each other in a circle.
-_UPSERT = text(
-    """
+_UPSERT_NAMED = """
     INSERT INTO entities (tenant_id, scope_id, key, type, label, first_seen, last_seen, mention_count)
     SELECT :tenant, :scope, v.key, v.type, v.label, v.at, v.at, 1
     FROM unnest(CAST(:keys AS text[]), CAST(:types AS text[]), CAST(:labels AS text[]),
@@ -31,6 +30,27 @@ _UPSERT = text(
         first_seen = least(entities.first_seen, excluded.first_seen),
         last_seen = greatest(entities.last_seen, excluded.last_seen)
     RETURNING key, coalesce(merged_into, id) AS id, merged_into IS NOT NULL AS is_alias
+    """
+_UPSERT = text(_UPSERT_NAMED)
+# All that a new memory rests on and is about by one statement: nearly every turn brings one.
+_TIE = text(
+    f"""
+    WITH rests AS (
+        INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
+        SELECT t.tenant_id, :scope, :memory, t.scope_id, t.id FROM turns t
+        WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
+        ON CONFLICT DO NOTHING
+    ), named AS (
+        {_UPSERT_NAMED}
+    ), tied AS (
+        INSERT INTO mentions (tenant_id, scope_id, memory_id, entity_id)
+        SELECT :tenant, :scope, :memory, v.id FROM (
+            SELECT n.id FROM named n UNION
+            SELECT coalesce(e.merged_into, e.id) FROM entities e WHERE e.scope_id = :scope AND e.key = ANY(:uncounted)
+        ) AS v(id)
+        ON CONFLICT DO NOTHING
+    )
+    SELECT key FROM named WHERE is_alias
     """
 )
 _COUNT_HEIRS = text(
@@ -188,9 +208,6 @@ _RESOLVE = (
     .limit(1)
 )
 _BY_ID = _WITH_HEIR.where(entities.c.scope_id == bindparam("scope"), entities.c.id == bindparam("id"))
-_IDS = select(entities.c.key, func.coalesce(entities.c.merged_into, entities.c.id).label("id")).where(
-    entities.c.scope_id == bindparam("scope"), among(entities.c.key, "keys")
-)
 _ALIAS_KEYS = (
     select(entities.c.key)
     .where(entities.c.scope_id == bindparam("scope"), entities.c.merged_into == bindparam("id"))
@@ -204,32 +221,59 @@ def upsert(
     scope_id: int,
     *,
     mentions: Mapping[str, tuple[str, str, datetime]],
-) -> dict[str, int]:
-    """Note that entities were mentioned: key → (type, label, when); their ids by key, of the heir for a merged one."""
+) -> None:
+    """Note that entities were mentioned: key → (type, label, when)."""
     if not mentions:
-        return {}
-    types, labels, ats = zip(*mentions.values(), strict=True)
+        return
+    rows = connection.execute(_UPSERT, _named(tenant_id, scope_id, mentions)).all()
+    _count_heirs(connection, scope_id, mentions, has_alias=any(row.is_alias for row in rows))
+
+
+def tie(
+    connection: Connection,
+    tenant_id: int,
+    scope_id: int,
+    *,
+    memory_id: UUID,
+    turn_ids: Sequence[UUID],
+    turn_scopes: Sequence[int],
+    mentions: Mapping[str, tuple[str, str, datetime]],
+    uncounted: Collection[str],
+) -> None:
+    """Connect a memory with the turns that it rests on, without those that are gone meanwhile, and with the entities
+    that it talks about: ``mentions`` as for `upsert`, and the keys of those that nobody mentioned once more."""
+    if not turn_ids and not mentions and not uncounted:
+        return
     values = {
+        **_named(tenant_id, scope_id, mentions),
+        "memory": memory_id,
+        "turns": list(turn_ids),
+        "turn_scopes": list(turn_scopes),
+        "uncounted": list(uncounted),
+    }
+    has_alias = connection.execute(_TIE, values).first() is not None
+    _count_heirs(connection, scope_id, mentions, has_alias=has_alias)
+
+
+def _named(
+    tenant_id: int, scope_id: int, mentions: Mapping[str, tuple[str, str, datetime]]
+) -> dict[str, Any]:
+    return {
         "tenant": tenant_id,
         "scope": scope_id,
         "keys": list(mentions),
-        "types": list(types),
-        "labels": list(labels),
-        "ats": list(ats),
+        "types": [type for type, _, _ in mentions.values()],
+        "labels": [label for _, label, _ in mentions.values()],
+        "ats": [at for _, _, at in mentions.values()],
     }
-    rows = connection.execute(_UPSERT, values).all()
-    # The statement counted the merged entity itself; what it was merged into is counted besides.
-    if any(row.is_alias for row in rows):
+
+
+def _count_heirs(
+    connection: Connection, scope_id: int, mentions: Collection[str], *, has_alias: bool
+) -> None:
+    # The statement before counted the merged entity itself; what it was merged into is counted besides.
+    if has_alias:
         connection.execute(_COUNT_HEIRS, {"scope": scope_id, "keys": list(mentions)})
-    return {row.key: row.id for row in rows}
-
-
-def ids_of(connection: Connection, scope_id: int, *, keys: Collection[str]) -> dict[str, int]:
-    """The entities that are stored under the keys, of the heir for a merged one, without counting a mention."""
-    if not keys:
-        return {}
-    rows = connection.execute(_IDS, {"scope": scope_id, "keys": sorted(keys)})
-    return {row.key: row.id for row in rows}
 
 
 def mention(

@@ -7,14 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-_ADD = text(
-    """
-    INSERT INTO evidence (tenant_id, scope_id, memory_id, turn_scope_id, turn_id)
-    SELECT t.tenant_id, :scope, :memory, t.scope_id, t.id FROM turns t
-    WHERE t.scope_id = ANY(:turn_scopes) AND t.id = ANY(:turns)
-    ON CONFLICT DO NOTHING
-    """
-)
 # DISTINCT, since several parents may rest on the same turn.
 _INHERIT_EVIDENCE = text(
     """
@@ -43,25 +35,6 @@ _INHERIT_NAMED = text(
     ON CONFLICT DO NOTHING
     """
 )
-
-
-def add(
-    connection: Connection,
-    scope_id: int,
-    memory_id: UUID,
-    *,
-    turn_ids: Sequence[UUID],
-    turn_scopes: Sequence[int],
-) -> None:
-    """Name the turns that a memory rests on; turns that are gone meanwhile are left out."""
-    if turn_ids:
-        values = {
-            "scope": scope_id,
-            "memory": memory_id,
-            "turns": list(turn_ids),
-            "turn_scopes": list(turn_scopes),
-        }
-        connection.execute(_ADD, values)
 
 
 def inherit(connection: Connection, scope_id: int, parents: Mapping[UUID, Sequence[UUID]]) -> None:
