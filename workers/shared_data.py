@@ -13,7 +13,7 @@ from memory_app.settings import Settings
 
 
 def load_weights() -> None:
-    """Read the weights of the embedder that comes with the product, if it is the one in use: 40 MB."""
+    """Read the weights of the embedder that comes with the product, if it is the one in use: 20 MB."""
     # Others ask a server or start threads, which a fork would break.
     if Settings().embedding.provider == "wordllama":
         word_llama.load()

@@ -32,7 +32,7 @@ _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 @dataclass(frozen=True, slots=True)
 class _Weights:
     tokenizer: Tokenizer
-    tokens: NDArray[np.float32]
+    tokens: NDArray[np.float16]
 
 
 class WordLlamaEmbedder:
@@ -66,7 +66,8 @@ class WordLlamaEmbedder:
         # One text at a time: the batch call starts threads in the tokenizer, which a later fork would break.
         encoding = self._weights.tokenizer.encode(well_formed(text), add_special_tokens=False)
         ids, counts = np.unique(np.asarray(encoding.ids, dtype=np.intp), return_counts=True)
-        rows = self._weights.tokens[ids, : self.dimensions]
+        # In half precision sums over a long text would lose their last digits.
+        rows = self._weights.tokens[ids, : self.dimensions].astype(np.float32)
         return np.asarray(np.sum(rows * counts[:, None], axis=0, dtype=np.float64))
 
 
@@ -85,7 +86,7 @@ def _weights() -> _Weights:
     missing = [name for name in (_WEIGHTS, _TOKENIZER) if not (folder / name).is_file()]
     if missing:
         raise Misconfigured(f"the wordllama package lacks {', '.join(missing)}; install version 0.4")
-    # The file holds half precision, in which sums over a long text would lose their last digits.
     with safe_open(folder / _WEIGHTS, framework="np") as file:
-        tokens = file.get_tensor("embedding.weight").astype(np.float32)
+        # As the file holds it, which takes half of what the numbers would take that are computed with.
+        tokens = file.get_tensor("embedding.weight").astype(np.float16, copy=False)
     return _Weights(Tokenizer.from_file(str(folder / _TOKENIZER)), tokens)
