@@ -8,7 +8,6 @@ is given once and meant for every later question. All of it is pure, and knows t
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from enum import IntFlag
 from functools import cache
@@ -83,16 +82,18 @@ def _matching(patterns: Mapping[Trait, re.Pattern[str]], text: str) -> Trait:
     return traits
 
 
-_WORD = re.compile(r"\w+")
+ADDRESS_CHARS = 500
+"""Characters in which it is looked who a text speaks of: this is done for every row of an answer."""
+
+_PERSONS = re.compile(rf"\b(?:({'|'.join(sorted(SECOND_PERSON))})|{'|'.join(sorted(FIRST_PERSON))})\b")
 
 
 def addressing(text: str) -> float:
     """How much ``text`` speaks of who is spoken to, rather than of who speaks: from 0 to below 1, in words of a known
     language. Praise, thanks and wishes do, and seldom tell anything."""
-    words = Counter(_WORD.findall(text[:EXAMINED_CHARS].casefold()))
-    second = sum(map(words.__getitem__, SECOND_PERSON))
-    first = sum(map(words.__getitem__, FIRST_PERSON))
-    return second / (second + first + 1)
+    # A word of the first person leaves the group empty.
+    persons = _PERSONS.findall(text[:ADDRESS_CHARS].casefold())
+    return (len(persons) - persons.count("")) / (len(persons) + 1)
 
 
 @cache

@@ -112,6 +112,7 @@ def _of_turn(scoped: ScopedQuery, turn: Turn, *, raw: Raw, traits: int, indexed:
         "keyword": raw.keyword,
         "neighbour_similarity": raw.neighbour_similarity,
         "neighbour_keyword": raw.neighbour_keyword,
+        "second_neighbour_keyword": raw.second_neighbour_keyword,
         "session_keyword": raw.session_keyword,
         "answers": raw.answers,
         "phrase": scoped.phrases.share(turn.text),
@@ -195,6 +196,7 @@ def _of_memory(
         # A memory stands alone, so its own scores take the place of those of the turns around it.
         "neighbour_similarity": memory.raw.similarity,
         "neighbour_keyword": memory.raw.keyword,
+        "second_neighbour_keyword": memory.raw.keyword,
         "session_keyword": memory.raw.keyword,
         "phrase": scoped.phrases.share(memory.text),
         "named_person": float(memory.subject in scoped.speakers),

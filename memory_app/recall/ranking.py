@@ -24,6 +24,7 @@ _OF_TEXT = (
     "keyword",
     "neighbour_similarity",
     "neighbour_keyword",
+    "second_neighbour_keyword",
     "session_keyword",
 )
 """Signals that compare a row with the text of a query."""

@@ -103,6 +103,7 @@ class Raw:
     keyword: float
     neighbour_similarity: float = 0.0
     neighbour_keyword: float = 0.0
+    second_neighbour_keyword: float = 0.0
     session_keyword: float = 0.0
     answers: float = 0.0
     scale: float = 0.0

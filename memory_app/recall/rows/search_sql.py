@@ -111,6 +111,9 @@ def _best_turns(shape: Shape) -> str:
                greatest(CASE WHEN lag(seq) OVER w = seq - 1 THEN lag(keyword) OVER w END,
                         CASE WHEN lead(seq) OVER w = seq + 1 THEN lead(keyword) OVER w END, 0)
                    AS neighbour_keyword,
+               greatest(CASE WHEN lag(seq, 2) OVER w = seq - 2 THEN lag(keyword, 2) OVER w END,
+                        CASE WHEN lead(seq, 2) OVER w = seq + 2 THEN lead(keyword, 2) OVER w END, 0)
+                   AS second_neighbour_keyword,
                max(keyword) OVER (PARTITION BY session_id) AS session_keyword,
                CASE WHEN role = :answerer AND lag(seq) OVER w = seq - 1 AND lag(is_question) OVER w
                          AND lag(speaker) OVER w <> speaker THEN lag(keyword) OVER w ELSE 0 END AS answers
@@ -119,6 +122,7 @@ def _best_turns(shape: Shape) -> str:
     ), scored AS (
         SELECT *, :w_similarity * similarity + :w_keyword * keyword
                + :w_neighbour_similarity * neighbour_similarity + :w_neighbour_keyword * neighbour_keyword
+               + :w_second_neighbour_keyword * second_neighbour_keyword
                + :w_session_keyword * session_keyword + :w_answers * answers
                + :w_named_person * (speaker = ANY(:speakers))::integer
                + :w_user_role * (role = 'user')::integer
@@ -131,7 +135,8 @@ def _best_turns(shape: Shape) -> str:
         SELECT * FROM scored {_near_enough(shape)} ORDER BY score DESC, at DESC LIMIT :most
     )
     SELECT b.id, b.scope_id, s.name, t.seq, b.role, b.speaker, t.text, b.at, b.traits, b.similarity, b.keyword,
-           b.neighbour_similarity, b.neighbour_keyword, b.session_keyword, b.answers, b.scale
+           b.neighbour_similarity, b.neighbour_keyword, b.second_neighbour_keyword, b.session_keyword, b.answers,
+           b.scale
     FROM best b JOIN turns t ON t.scope_id = b.scope_id AND t.id = b.id
     JOIN sessions s ON s.scope_id = b.scope_id AND s.id = b.session_id
     ORDER BY b.score DESC, b.at DESC
@@ -175,7 +180,8 @@ def _best_memories(shape: Shape) -> str:
         {_near_enough(shape)}
         ORDER BY pinned DESC,
                  (:w_similarity + :w_neighbour_similarity) * similarity
-                 + (:w_keyword + :w_neighbour_keyword + :w_session_keyword) * keyword / scale
+                 + (:w_keyword + :w_neighbour_keyword + :w_second_neighbour_keyword + :w_session_keyword)
+                   * keyword / scale
                  + :w_named_person * coalesce((subject = ANY(:speakers))::integer, 0)
                  + :w_mentions * (id = ANY(:mentioning))::integer
                  + :w_same_session * coalesce((session_id = :current_session)::integer, 0)

@@ -101,6 +101,8 @@ def test_what_answers_a_question_like_it_comes_first(runtime: Runtime, tenant: i
     signals = {hit.text[:8]: hit.explain["signals"] for hit in hits if hit.explain}
     answered = {text for text, of_row in signals.items() if of_row["answers"] > 0}
     assert answered == {"Charades"}
+    # The turn two before it, which the same person said, is about the picnic, too.
+    assert signals["Charades"]["second_neighbour_keyword"] > 0
     places = [hit.text[:8] for hit in hits]
     assert places.index("Charades") < places.index("We packe")
 
