@@ -39,13 +39,13 @@ _PURSUIT = (
     "sewing|crocheting|offering|participating in|brainstorming|wrapping up|trying out|checking out|experimenting with|exploring|"
     "revising|perfecting|promoting|growing|raising|collecting|remodeling|remodelling|redecorating|mentoring|tutoring|leading|"
     "blogging about|learning about|networking with|practicing for|practising for|competing in|collaborating with|recovering from|"
-    "getting into|getting back into|considering|enjoying|focused on|focusing on"
+    "turning(?= (?:my|our) )|carrying on|prepping for|living|building up|getting into|getting back into|considering|enjoying|focused on|focusing on"
 )
 _NOT_AHEAD = (
     "going|feeling|being|having|looking|thinking|hoping|trying|wondering|doing|loving|getting|keeping|staying|missing|"
     "waiting|talking|writing to|putting|asking|saying|telling|coming along|dying|kidding|joking|remembering|freaking"
 )
-_NOT_PURSUIT = r"(?!(?:my part|it|that|this|well|good|great|ok|okay|fine|better|care|some time|time|a break|my best|alright|for|forward|options|the positive|positivity)\b)"
+_NOT_PURSUIT = r"(?!(?:my part|my true self|my best life|it|that|this|well|good|great|ok|okay|fine|better|care|some time|time|a break|my best|alright|for|forward|options|the positive|positivity)\b)"
 
 _KIN = "|".join(sorted({*words.KIN, *words.PLURAL_KIN, *words.PETS}))
 _DOES = (
@@ -165,7 +165,7 @@ PLANS = (
 _NOT_AN_EVENT = (
     "difference|mistake|point|decision|choice|note|list|deal|plan|few|lot|bit|good|great|point|guy|man|woman|someone|"
     "friend of|way|start|living|mess|promise|change|fool|story about|joke|big deal|move|best|mind|great team|"
-    "(?:[\\w-]+ )?(?:look|break|chance|shot|try|go|photo|photos|pic|pics|picture|pictures|snap|step|while|moment|minute|second|seat|nap|"
+    "(?:[\\w-]+ ){0,2}(?:stuff|things|colou?r)|(?:[\\w-]+ )?(?:look|break|chance|shot|try|go|photo|photos|pic|pics|picture|pictures|snap|step|while|moment|minute|second|seat|nap|"
     "team|impact|sense|hit|turn|laugh|time|toll|risk|leap|peek|stand|breath|thing|feeling|glimpse|ton|hand|part|hope|hopes|"
     "recommendation|advice|interest|word|suggestion|tip|wish|wishes|memory|memories|heart|temper|patience|mark|impression)"
 )
@@ -292,12 +292,19 @@ EVENTS = (
         needs_date=True,
     ),
     Rule(
-        f"{_DATED}|went|set|signed|lost|failed",
-        rf"(?P<past>went to|went on|participated in|competed in|applied (?:to|for)|set up|picked up|signed up for|volunteered at|worked on|tried out|(?!had |went |participated |competed |applied |set |signed |volunteered )(?:{_DATED})(?: (?:with|at|for|in|into|through))?) (?P<object>(?:(?:an?|my|our|some) (?!(?:{_NOT_AN_EVENT})\b)|(?-i:[A-Z])).+)",
+        f"{_DATED}|signed|found|heard",
+        rf"(?P<past>went to|went on|participated in|competed in|applied (?:to|for)|set up|picked up|signed up for|volunteered at|worked on|tried out|(?!had |went |participated |competed |applied |set |signed |volunteered )(?:{_DATED}|found|heard)(?: (?:with|at|for|in|into|through))?) (?P<object>(?:(?:an?|my|our|some|(?:this|that|these|those)(?= (?:[\w'-]+ ){{3}})) (?!(?:{_NOT_AN_EVENT})\b)|(?-i:[A-Z])).+)",
         relation="{past}",
         says="{past} {object}",
         when=When.EVENT,
         confidence=0.7,
+    ),
+    Rule(
+        "tried",
+        rf"tried my hand at {OBJECT}",
+        relation="tried",
+        says="tried their hand at {object}",
+        when=When.EVENT,
     ),
     Rule(
         "was",
@@ -435,6 +442,20 @@ HABITS = (
         confidence=0.75,
     ),
     Rule(
+        "am",
+        r"am (?P<object>(?:part|an? (?:\w+ )?member) of (?:an?|the|my|our) (?!(?:\w+ )?(?:difference|problem|solution|journey|change|team|family|world|community)\b).+)",
+        relation="is",
+        says="is {object}",
+    ),
+    Rule("am", rf"am friends with {OBJECT}", relation="friend", says="is friends with {object}"),
+    Rule(
+        "always|look",
+        r"(?:always )?look forward to (?P<object>(?:my|our) .+)",
+        relation="looks_forward_to",
+        says="looks forward to {object}",
+        subtype="habit",
+    ),
+    Rule(
         "try",
         r"try to (?P<object>(?!(?:be|make|keep|do|stay|see|think|get|look|remember|live|focus|never)\b)\w+ .+)",
         relation="tries_to",
@@ -476,7 +497,7 @@ HABITS = (
     ),
     Rule(
         "used",
-        r"used to (?P<object>(?!be\b|it|that|this|have|think|feel).+)",
+        r"used to (?P<object>(?!be\b|it|that|this|have (?!an? )|think|feel).+)",
         relation="used_to",
         says="used to {object}",
     ),

@@ -76,7 +76,7 @@ _SPLIT = re.compile(
 )
 _FILLERS = re.compile(
     r"^(?:(?:yeah|yes|yep|yup|no|nope|nah|well|so|oh|ah|hey|hi|hello|wow|whoa|haha\w*|lol|hmm+|um+|uh|actually|anyways?|btw|"
-    r"by the way|on another note|on a side note|in other news|in the meantime|also|and|but|plus|then|sure|thanks|thank you|ok|okay|honestly|frankly|fyi|guess what|to be honest|tbh|in fact|"
+    r"by the way|on another note|on a different note|on a side note|in other news|in the meantime|also|and|but|plus|then|sure|thanks|thank you|ok|okay|honestly|frankly|fyi|guess what|to be honest|tbh|in fact|"
     r"recently|lately|these days|nowadays|currently|right now|now|fun fact|personally|unfortunately|fortunately|sadly|luckily|"
     r"(?:I |just )*wanted to (?:let you know|tell you|share)(?: that)?|I am (?:so )?(?:excited|happy|glad|thrilled|pleased|proud|sad|sorry) to (?:tell you|say|share|announce|report|let you know)(?: that)?|"
     r"for me|great news|good news|big news|news|finally|of course|as you know|as i said|like i said|just so you know|you know what|"

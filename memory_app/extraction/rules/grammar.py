@@ -83,24 +83,25 @@ _END = re.compile(
     r"that (?:I|we|you|it|they|he|she|this|these|the|my|our|there|an?)|if|"
     r"than|since|instead|"
     r"so|and (?:I|we|it|they|he|she|you|my|our|that|this|there|am|is|was|were|have|had|just|now|then|will|would|how|the\s\w+\s(?:is|was|were))|"
+    r"and (?:hoping|trying|thinking|wondering|wishing)\b|"
     r"and \w+ed (?:it|them|some|a|the|my|with)|"
     r"as (?:well|I|it|a way|they|we)|too|these days|right now|nowadays|anymore|any more|lately|recently|a lot|"
     r"so much|very much|the most|more than anything|for now|for a living|at the moment|currently|again|already|actually|"
-    r"lol|haha|to be honest|and stuff|or something|for sure|either|though|(?<!ing )myself|personally|after all|now|today|at all|someday|some day|one day)\b)",
+    r"lol|haha|to be honest|and stuff|or something|for sure|either|though|(?<!ing )(?<!remind )(?<!by )(?<!for )myself|personally|after all|now|today|at all|someday|some day|one day)\b)",
     re.IGNORECASE,
 )
 _LIST = re.compile(
     r"[^\W_][\w' -]{0,24}(?:, (?!(?:but|so|which|and (?:I|it|we))\b)[\w' -]{1,24}){1,6},? (?:and|or) [\w'-]{1,24}(?: [\w'-]{1,24})?",
 )
 _DANGLING = re.compile(
-    r"(?:\s+(?:in|on|at|to|for|with|of|from|by|about|and|or|the|a|an|my|is|was|very|really|just|as|into|like|also|a few|few|some|not))+$",
+    r"(?:\s+(?:in|on|at|to|for|with|of|from|by|about|and|or|the|a|an|my|is|was|very|really|just|as|into|like|also|a few|few|some|not|even more|more))+$",
     re.IGNORECASE,
 )
 _DETERMINER = re.compile(r"^(?:a|an|the|my|our|some|their)\s+", re.IGNORECASE)
 _UNRESOLVED = re.compile(
     r"^(?:it|its|that|this|these|those|them|him|her|his|she|he|they|you|your|how|what|when|where|why|who|whether|if|"
     r"there|here|so|such|to|one|ones|everything|something|anything|doing something|the hard way|nothing|all|both|each|every\w*|someone|everyone|"
-    r"people|things|stuff|some|more|much|too|not|and|or|of|is|are|was|were|be|been|the (?:one|idea|way|fact|thing|"
+    r"people|things|stuff|more|some(?! (?:of (?:my|our) \w|(?!(?:of|more|people|things?|stuff|time|other|kind|sort|way|ways|good|great|fun|help|advice|words|love|new ones)\b)[a-z-]{3,}))|much|too|not|and|or|of|is|are|was|were|be|been|the (?:one|idea|way|fact|thing|"
     r"same|other|rest|best|most|first|last)s?|a (?:lot|few|bit|little|while|ton|bunch|couple|great|good)(?: (?:of|time))?)\b"
     r"(?! (?:else)\b)|\b(?:you|your|yours|yourself|u|ur)\b|"
     r"\b(?:it|this|them|these|those|they|he|she|here|him)\b|\b(?:make|made|get|got|let|do) that\b|"

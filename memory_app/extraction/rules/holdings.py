@@ -17,6 +17,8 @@ _PLURAL_KIN = (
 _THINGS = (
     r"(?:car|bike|bicycle|motorcycle|house|apartment|flat|garden|guitar|piano|violin|boat|van|truck|cabin|studio|blog|"
     r"podcast|youtube channel|shop|store|business|company|allotment|farm|balcony|tattoo|camera|drone|telescope|3d printer|"
+    r"drive|laptop|computer|console|aquarium|terrarium|tent|rv|camper|necklace|pool|hot tub|trampoline|keyboard|drum kit|treadmill|"
+    r"workshop|home office|home gym|whiteboard|cork board|journal|record player|air fryer|espresso machine|coffee machine|pizza oven|"
     r"vinyl collection|collection|tesla|greenhouse|motorbike|sewing machine|ps5|xbox|kindle)s?"
 )
 
@@ -35,7 +37,7 @@ HOLDINGS = (
     ),
     Rule(
         "have",
-        rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}{_THINGS}){TAIL}",
+        rf"have (?P<object>(?:an? |{_NUMBER} )(?:[\w-]+ ){{0,3}}{_THINGS}(?: (?:for|from|with|in|at) [\w' -]+?)?){TAIL}",
         relation="has",
         says="has {object}",
     ),

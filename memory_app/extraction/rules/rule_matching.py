@@ -22,8 +22,13 @@ _HABIT_CUE = re.compile(
 )
 _LISTED = re.compile(r",? (?:and|or) (?:also |to |some |an? (?:bit|little)(?: of)? )?|, ", re.IGNORECASE)
 _PLACED = re.compile(r"\s(?:in|at|with|from|for|on|by)\s.*$")
-_THIS = re.compile(r"^(?:this|that) (?!stuff\b)(?=[\w-]+ \w)", re.IGNORECASE)
+_A_BEFORE_VOWEL = re.compile(
+    r"\b(is|as|job as|of|to|by|with|at|for|into|from|[a-z]+ed|made|wrote|drew|saw|met|took|got|found) a (?=[aeio])"
+)
+_BEFORE_THIS = r"(?:this|that) (?!(?:stuff|time|day|moment|point|way|week|year|month)\b)(?=[\w-]+ \w)"
+_THIS = re.compile(rf"^{_BEFORE_THIS}", re.IGNORECASE)
 _THAT = re.compile(r"^that (?=(?:I|we|it|they|he|she|you|there|the|my|our|an?|some|people)\b)")
+_BY_THIS = re.compile(rf"\b(by|with|at|for|into|from) {_BEFORE_THIS}", re.IGNORECASE)
 _THESE = re.compile(r"^(?:these|those) (?=[\w-]+ \w)", re.IGNORECASE)
 _WITH = re.compile(r" with (?:my|our|some|the|an?|[A-Z]\w+)\b.*$")
 _NAMED_PART = re.compile(
@@ -99,6 +104,7 @@ def _objects(rule: Rule, words: str) -> list[str]:
     """The objects that a rule takes from the words behind its verb: none, one, or each item of a list."""
     # "I saw that film" tells of a film, whichever it was.
     if rule.when is When.EVENT:
+        words = _BY_THIS.sub(r"\1 a ", words)
         words = _THESE.sub("", _THIS.sub("a ", _THAT.sub("", words)))
     phrase = words.strip(" .!") if rule.whole else cut_object(words)
     if not phrase:
@@ -142,8 +148,4 @@ def _filled(template: str, fields: dict[str, str]) -> str:
 def _with_articles(text: str) -> str:
     """ "is a engineer" → "is an engineer"."""
     # Without "u": "a university", "a user" are commoner than "an uncle".
-    return re.sub(
-        r"\b(is|as|job as|of|to|[a-z]+ed|[a-z]+ade|wrote|drew|saw|met|took|got|found) a (?=[aeio])",
-        r"\1 an ",
-        text,
-    )
+    return _A_BEFORE_VOWEL.sub(r"\1 an ", text)

@@ -56,6 +56,22 @@ TASTE = (
         confidence=0.75,
     ),
     Rule(
+        "cherish|treasure",
+        rf"(?P<verb>cherish|treasure) {OBJECT}",
+        relation="values",
+        says="{verb} {object}",
+        subtype="preference",
+        confidence=0.7,
+    ),
+    Rule(
+        "care|believe",
+        rf"(?P<verb>care|believe) (?P<about>about|in) (?!(?:us|me|myself)\b){OBJECT}",
+        relation="values",
+        says="{verb} {about} {object}",
+        subtype="preference",
+        confidence=0.7,
+    ),
+    Rule(
         "loved|enjoyed|liked",
         r"(?P<past>loved|enjoyed|liked) (?P<object>(?:[\w-]+ing \w|(?-i:[A-Z][\w']+ )).+)",
         relation="likes",

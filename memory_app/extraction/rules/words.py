@@ -116,7 +116,7 @@ PAST_LASTING = tuple(_LASTING.split())
 _DATED = (
     "went visited attended met saw watched read finished completed took made wrote painted drew cooked baked ran "
     "hiked swam climbed biked cycled drove flew traveled travelled sailed played performed sang danced won lost "
-    "broke fixed repaired planted organized organised hosted volunteered donated helped taught presented gave "
+    "broke fixed repaired set planted organized organised hosted volunteered donated helped taught presented gave "
     "spoke passed failed tried ordered received celebrated hung had ate drank tried competed participated "
     "registered applied interviewed called emailed returned came camped skied surfed skated practiced practised "
     "recorded released designed created submitted hurt injured sprained fell adopted picked booked rented "
