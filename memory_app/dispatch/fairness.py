@@ -29,8 +29,8 @@ SLICE_SECONDS = 1.0
 
 
 AT_ONCE = 16
-"""Sessions of a batch at most that the worker which indexed their turns also extracts. A message for each costs more
-than its turn; but where many are due, other processes shall share in the work."""
+"""Sessions at most that the worker which indexed their turns also extracts. A message for each costs more than its
+turn; but where more are due, more turns wait to be indexed, and other processes shall share in the work."""
 
 GATHER_SECONDS = 0.05
 """How long turns that come one after the other wait for each other. Each batch costs as much as several turns; a chat
@@ -51,7 +51,8 @@ def index_in_turn(runtime: Runtime) -> None:
 
 
 def _extract_or_hint(runtime: Runtime, due: Sequence[DueSession]) -> None:
-    at_once = [session for session in due if _is_quick(session)][:AT_ONCE]
+    quick = [session for session in due if _is_quick(session)]
+    at_once = quick if len(quick) <= AT_ONCE else []
     # First, so that others can begin meanwhile.
     routing.hint_sessions(runtime, [session for session in due if session not in at_once])
     for session in at_once:
