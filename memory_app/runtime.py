@@ -8,20 +8,23 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from threading import Lock
 from typing import Any
 
 import structlog
+from pydantic import SecretStr
 from sqlalchemy import Engine
 
 from memory_app.broker import dropped
 from memory_app.broker.dropped import Drops
-from memory_app.db import db
+from memory_app.db import db, faults, servers
 from memory_app.db.backlog import Backlog
 from memory_app.db.directory import Directory
 from memory_app.db.lease import Returns
 from memory_app.db.recent import Recent
-from memory_app.db.shards import HOME, Bound, at_shard, bound_to, shard_of
+from memory_app.db.servers import Servers
+from memory_app.db.shards import HOME, Bound, bound_of, bound_to, shard_of
 from memory_app.errors import MemoryAppError, Misconfigured
 from memory_app.hot import breaker, hints, limits
 from memory_app.hot.client import Hot
@@ -105,6 +108,8 @@ class Runtime:
     """The database, bound to the shard in which this runtime works."""
     owner: Engine | None
     """The same as the owner of its tables, where the settings name one; opened only by maintenance."""
+    owners: Servers | None
+    """All servers as the owner of their tables, where the settings name the one of the home shard."""
     directory: Directory
     hot: Hot
     embedder: Embedder
@@ -136,9 +141,14 @@ class Runtime:
         """The same parts at work in another shard. Raises `StoreUnavailable` where this code cannot work in it."""
         if shard == self.shard:
             return self
-        self.directory.check(shard)
-        owner = None if self.owner is None else at_shard(self.owner, shard)
-        return replace(self, engine=at_shard(self.engine, shard), owner=owner)
+        server = self.directory.check(shard)
+        engine = self.directory.servers.at(shard, server)
+        if (bound := bound_of(self.engine)) is not None:
+            engine = bound_to(engine, bound)
+        owner = None
+        if self.owners is not None and (server is None or server in self.owners.others):
+            owner = self.owners.at(shard, server)
+        return replace(self, engine=engine, owner=owner)
 
     def bound(self, agent: str | None, user: str | None) -> Runtime:
         """The same parts for a caller who may see one agent or one user only; for one who may see all, these."""
@@ -181,9 +191,9 @@ class Runtime:
         if self.reranker is not None:
             self.reranker.close()
         self.hot.close()
-        self.engine.dispose()
-        if self.owner is not None:
-            self.owner.dispose()
+        self.directory.servers.dispose()
+        if self.owners is not None:
+            self.owners.dispose()
 
 
 def hint_name(task: str, **ids: Any) -> str:
@@ -204,12 +214,14 @@ def build(settings: Settings) -> Runtime:
         stream_life=timedelta(days=settings.hot.stream_days),
         context_life=timedelta(seconds=settings.context.cache_seconds),
     )
-    engine = app_engine(settings)
+    places = app_servers(settings)
+    owners = owner_servers(settings)
     return Runtime(
         settings=settings,
-        engine=engine,
-        owner=_owner_engine(settings),
-        directory=Directory(engine),
+        engine=places.home,
+        owner=None if owners is None else owners.home,
+        owners=owners,
+        directory=Directory(places),
         hot=hot,
         embedder=embedder_of(settings.embedding, hot),
         formers=Formers(),
@@ -230,25 +242,47 @@ def build(settings: Settings) -> Runtime:
 
 
 def app_engine(settings: Settings) -> Engine:
-    """The database as the application's role; opens nothing yet."""
+    """The database of the home shard as the application's role; opens nothing yet."""
+    return _app_engine(settings, settings.database.url, setting=faults.SETTING)
+
+
+def app_servers(settings: Settings) -> Servers:
+    """All servers as the application's role; opens nothing yet."""
+    others = {
+        name: partial(_app_engine, settings, server.url, setting=servers.url_setting(name), rests=True)
+        for name, server in settings.database.servers.items()
+    }
+    return Servers(app_engine(settings), others)
+
+
+def _app_engine(settings: Settings, url: SecretStr, *, setting: str, rests: bool = False) -> Engine:
     database = settings.database
     return db.connect(
-        database.url.get_secret_value(),
+        url.get_secret_value(),
         pool_size=database.pool_size,
         pool_overflow=database.pool_overflow,
         pool_timeout_seconds=database.pool_timeout_seconds,
         connect_timeout_seconds=database.connect_timeout_seconds,
         statement_timeout_ms=database.statement_timeout_ms,
         prepared_statements=database.prepared_statements,
+        setting=setting,
+        rests=rests,
     )
 
 
-def _owner_engine(settings: Settings) -> Engine | None:
+def owner_servers(settings: Settings) -> Servers | None:
+    """All servers as the owner of their tables, as far as the settings name that; None without the home shard's."""
     url = settings.database.owner_url
     if url is None:
         return None
     # Without a limit: building the search indexes of a big scope takes minutes.
-    return db.connect_owner(url.get_secret_value(), statement_timeout_ms=0)
+    connect = partial(db.connect_owner, statement_timeout_ms=0)
+    others = {
+        name: partial(connect, server.owner_url.get_secret_value(), setting=servers.owner_setting(name))
+        for name, server in settings.database.servers.items()
+        if server.owner_url is not None
+    }
+    return Servers(connect(url.get_secret_value()), others)
 
 
 def _gate(

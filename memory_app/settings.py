@@ -6,6 +6,7 @@ command line read this module; everything below gets plain values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +34,12 @@ EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 SECRET_LENGTH = 32
 """Least characters of a secret: 128 random bits in hexadecimal digits."""
 
+SERVER_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+"""A name that can be part of that of a variable."""
+
+HOME_SERVER = "home"
+"""What commands call the server of ``database.url``."""
+
 PREFIX = "MEMORY_"
 """Of every variable that is a setting."""
 
@@ -43,6 +50,13 @@ ENV_FILE = ".env"
 class _Section(BaseModel):
     # A name that is not known is a mistake in a setting, which would go on with its default otherwise.
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Server(_Section):
+    url: SecretStr = Field(description="The server as the role memory_app.")
+    owner_url: Annotated[SecretStr | None, EMPTY_IS_NONE] = Field(
+        None, description="The same server as the owner of its tables."
+    )
 
 
 class Database(_Section):
@@ -74,6 +88,22 @@ class Database(_Section):
         "auto",
         description="Whether the server keeps statements prepared; auto: not behind a pooler such as PgBouncer.",
     )
+    servers: dict[str, Server] = Field(
+        {},
+        description="Further servers that hold shards, by name: SERVERS__EAST__URL as the role memory_app, and "
+        "SERVERS__EAST__OWNER_URL for those parts that have owner_url.",
+    )
+
+    @field_validator("servers")
+    @classmethod
+    def _check_names(cls, servers: dict[str, Server]) -> dict[str, Server]:
+        for name in servers:
+            if not SERVER_NAME.fullmatch(name) or name == HOME_SERVER:
+                raise ValueError(
+                    f"{name[:40]!r} is no name of a further server; take small letters, digits and _, at most 32, and "
+                    f"not {HOME_SERVER!r}"
+                )
+        return servers
 
 
 class Redis(_Section):

@@ -41,6 +41,9 @@ BEGIN
         -- The audit log is added to by a function only, and never changed.
         IF name IN ('tenants', 'api_keys', 'audit', 'shards', 'alembic_version') THEN
             EXECUTE format('GRANT SELECT ON %I TO memory_app, memory_bound', name);
+        ELSIF name = 'decisions' THEN
+            EXECUTE format('GRANT SELECT, INSERT, DELETE ON %I TO memory_app', name);
+            EXECUTE format('GRANT INSERT ON %I TO memory_bound', name);
         ELSE
             EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO memory_app, memory_bound', name);
         END IF;
@@ -51,7 +54,7 @@ BEGIN
         LOOP
             EXECUTE format('GRANT USAGE ON SEQUENCE %s TO memory_app, memory_bound', sequence);
         END LOOP;
-        CONTINUE WHEN name IN ('shards', 'alembic_version') OR (
+        CONTINUE WHEN name IN ('shards', 'decisions', 'alembic_version') OR (
             SELECT relrowsecurity AND relforcerowsecurity <> is_validating FROM pg_class WHERE oid = name::regclass);
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE %I %s ROW LEVEL SECURITY',
@@ -77,7 +80,7 @@ GRANT UPDATE (last_used_at, expires_at, revoked_at, limits) ON api_keys TO memor
 GRANT DELETE ON api_keys TO memory_finder;
 GRANT INSERT (tenant_id, prefix, digest, rights, label, expires_at, agent_name, user_name) ON api_keys TO memory_finder;
 GRANT SELECT, INSERT ON audit TO memory_finder;
-GRANT SELECT (id, name, limits) ON tenants TO memory_finder;
+GRANT SELECT (id, name, limits), INSERT ON tenants TO memory_finder;
 GRANT SELECT (id, tenant_id, agent_id) ON scopes TO memory_finder;
 GRANT SELECT (id, policy) ON agents TO memory_finder;
 GRANT SELECT (shard) ON users TO memory_finder;
@@ -117,7 +120,7 @@ BEGIN
         SELECT name AS relation, 'tenant' AS name, true AS is_permissive, '*' AS command, 'public' AS role,
                '(tenant_id = ' || tenant || ')' AS condition, NULL AS new_condition
         FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
-        WHERE name NOT IN ('tenants', 'shards', 'alembic_version')
+        WHERE name NOT IN ('tenants', 'shards', 'decisions', 'alembic_version')
         UNION ALL
         SELECT name, 'bound', false, '*', 'memory_bound', format(visible, name), NULL
         FROM unnest(string_to_array(current_setting('memory.tables'), ',')) name
@@ -451,6 +454,18 @@ $$;
 CREATE OR REPLACE FUNCTION tenant_named(wanted text) RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
     SELECT t.id FROM tenants t WHERE t.name = wanted
+$$;
+
+-- Copy a tenant, whose entry in the directory is given, into a shard on another server: what foreign keys refer to. The
+-- home shard has the entries themselves, which the owner makes.
+CREATE OR REPLACE FUNCTION copy_tenant(entry jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    IF current_schema() <> 'public' THEN
+        INSERT INTO tenants OVERRIDING SYSTEM VALUE SELECT * FROM jsonb_populate_record(CAST(NULL AS tenants), entry)
+        ON CONFLICT DO NOTHING;
+    END IF;
+END
 $$;
 
 -- Note that a key was used; at most once a minute, so that reading does not become writing.
@@ -910,6 +925,7 @@ BEGIN
             ('add_audit', 'memory_finder'),
             ('has_live_key', 'memory_finder'),
             ('tenant_named', 'memory_finder'),
+            ('copy_tenant', 'memory_finder'),
             ('note_key_use', 'memory_finder'),
             ('claim_turns', 'memory_finder'),
             ('claim_session', 'memory_finder'),
@@ -940,8 +956,9 @@ BEGIN
         END IF;
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', entry.signature);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_app', entry.signature);
-        -- The one gives ids only, and the policies hide the rows of others; the other looks itself at who is bound.
-        IF entry.owner = 'memory_search' OR entry.name = 'forget_keys' THEN
+        -- The first gives ids only, and the policies hide the rows of others; the second looks itself at who is bound; the
+        -- third tells nothing.
+        IF entry.owner = 'memory_search' OR entry.name IN ('forget_keys', 'copy_tenant') THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO memory_bound', entry.signature);
         END IF;
     END LOOP;

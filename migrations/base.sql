@@ -90,12 +90,11 @@ DECLARE
     current bigint;
 BEGIN
     -- Tenant by tenant, as the indexes and row-level security have it. A shard that has no numbers yet is left out.
-    FOR place, tenant IN
-        SELECT c.relnamespace::regnamespace, t.id FROM pg_class c
+    FOR place IN
+        SELECT c.relnamespace::regnamespace FROM pg_class c
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'settled_xact' AND NOT a.attisdropped
-        CROSS JOIN public.tenants t
         WHERE c.relname = 'turns' AND (c.relnamespace = 'public'::regnamespace OR c.relnamespace::regnamespace::text ~ '^shard_\d{4}$')
-    LOOP
+    LOOP FOR tenant IN EXECUTE format('SELECT id FROM %s.tenants', place) LOOP
         PERFORM set_config('memory.tenant', tenant::text, true);
         EXECUTE format('SELECT greatest(
             (SELECT max(accepted_xact) FROM %1$s.turns WHERE tenant_id = $1),
@@ -107,7 +106,7 @@ BEGIN
             (SELECT max(finished_xact) FROM %1$s.runs WHERE tenant_id = $1 AND name <> ''extract''),
             (SELECT max(created_xact) FROM %1$s.erasures WHERE tenant_id = $1))', place) INTO newest USING tenant;
         largest := greatest(largest, newest);
-    END LOOP;
+    END LOOP; END LOOP;
     PERFORM set_config('memory.tenant', '', true);
     current := public.xact_number();
     IF largest >= current THEN

@@ -57,7 +57,12 @@ def servers(pytestconfig: pytest.Config) -> Iterator[Servers]:
     """Postgres and Valkey of this run, with nothing in them."""
     folder = pytestconfig.stash[RUN_FOLDER].path / "servers"
     try:
-        yield embedded.start(folder, version=POSTGRES_VERSION, durable=False)
+        started = embedded.start(folder, version=POSTGRES_VERSION, durable=False)
+        if all_shards.IS_SHARDED:
+            all_shards.allow_two_phases(started.owner_url)
+            embedded.stop(folder)
+            started = embedded.start(folder, version=POSTGRES_VERSION, durable=False)
+        yield started
     finally:
         embedded.remove(folder)
 
@@ -68,7 +73,7 @@ def template(servers: Servers) -> Servers:
     made = embedded.create_database(servers, TEMPLATE)
     schema.upgrade(embedded_settings(made))
     if all_shards.IS_SHARDED:
-        schema.add_shards(embedded_settings(made), len(all_shards.SHARDS) - 1)
+        all_shards.add(embedded_settings(made))
         all_shards.install(made.owner_url)
     return made
 
@@ -86,7 +91,9 @@ def settings(database: Servers) -> Settings:
     """Settings of this test: its own database, its own prefix in Redis, the embedder that loads at once."""
     return Settings(
         _env_file=None,
-        database=Database(url=SecretStr(database.app_url), owner_url=SecretStr(database.owner_url)),
+        database=all_shards.with_servers(
+            Database(url=SecretStr(database.app_url), owner_url=SecretStr(database.owner_url))
+        ),
         redis=RedisSection(url=SecretStr(database.redis_url), prefix=f"test-{uuid4().hex[:12]}:"),
         embedding=Embedding(provider="hash", dimensions=256),
     )
@@ -106,6 +113,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "MEMORY_EMBEDDING__PROVIDER": settings.embedding.provider,
         "MEMORY_EMBEDDING__DIMENSIONS": str(settings.embedding.dimensions),
         "PYTHONUNBUFFERED": "1",
+        **all_shards.variables(settings),
     }
 
 

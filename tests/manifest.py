@@ -16,7 +16,7 @@ def write() -> None:
     with postgres_server() as server:
         server.create_database("memory")
         url = server.url("memory")
-        migrate.upgrade(url, url, {})
+        migrate.upgrade(migrate.Logins(url, url), {})
         with create_engine(url, poolclass=NullPool).connect() as connection:
             catalog.EXPECTED.write_text(catalog.render(catalog.objects(connection)), encoding="utf-8")
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, text
 
 from memory_app import metrics
 from memory_app.db.db import transaction
-from memory_app.db.shards import unbound
+from memory_app.db.shards import directory_of, unbound
 from memory_app.errors import RateLimited
 from memory_app.records.limits import NO_LIMITS, Limits, stored_limits
 
@@ -52,14 +52,18 @@ class Backlog:
 
 
 # Whoever is over the limit by a million waits no longer for this count than at the limit.
-_BACKLOG = text(
-    """SELECT (SELECT count(*) FROM (
-        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :limit) AS w) AS waiting,
-    (SELECT limits FROM public.tenants WHERE id = :tenant) AS limits"""
-)
+_WAITING = """SELECT count(*) FROM (
+        SELECT FROM turns WHERE indexed_at IS NULL AND failed_at IS NULL LIMIT :limit) AS w"""
+_LIMITS = "SELECT limits FROM public.tenants WHERE id = :tenant"
+_BACKLOG = text(f"SELECT ({_WAITING}) AS waiting, ({_LIMITS}) AS limits")
 
 
 def backlog(connection: Connection, tenant_id: int, *, limit: int) -> tuple[int, Limits]:
     """Accepted turns of this tenant that are not indexed yet, counted to ``limit`` and no further; and its limits."""
-    row = connection.execute(_BACKLOG, {"tenant": tenant_id, "limit": limit}).one()
-    return row.waiting, stored_limits(row.limits or {})
+    values = {"tenant": tenant_id, "limit": limit}
+    directory = directory_of(connection)
+    if directory is connection:
+        row = connection.execute(_BACKLOG, values).one()
+        return row.waiting, stored_limits(row.limits or {})
+    waiting = connection.execute(text(_WAITING), values).scalar_one()
+    return waiting, stored_limits(directory.execute(text(_LIMITS), values).scalar_one_or_none() or {})

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Literal
 
+import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from memory_app import metrics, tracing
-from memory_app.db import locks, revision, shards
+from memory_app.db import branches, locks, revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, BoundedConnection, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, RIGHT_MISSING, SETTING, Login, fault_of, is_right_missing
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
@@ -40,6 +44,9 @@ _OLD_SCHEMA_STATES = frozenset({"42703", "42704"})
 
 POOLER_WAIT_SECONDS = 5
 
+REST_SECONDS = (0.5, 15.0)
+"""The first pause after a login that failed, and the longest."""
+
 
 def connect(
     url: str,
@@ -50,9 +57,13 @@ def connect(
     connect_timeout_seconds: int = 5,
     statement_timeout_ms: int = 20_000,
     prepared_statements: Literal["auto", "on", "off"] = "auto",
+    setting: str = SETTING,
+    rests: bool = False,
 ) -> Engine:
     """An engine; opens nothing yet. Make it after a fork, never before. Raises `Misconfigured` for what is no address.
 
+    ``setting`` is the one that holds ``url``. ``rests``: after a login that failed none is tried for a while, so that a
+    server that is away holds up nobody who goes through all of them.
     ``statement_timeout_ms`` is when the server ends a statement of this role (see `app_role`): an answer is waited for
     a little longer. With 0 a wait has no end. ``prepared_statements`` are kept by the server; ``auto`` does without
     them behind a pooler, which may hand the next transaction to a server process that knows none.
@@ -64,33 +75,35 @@ def connect(
 
     engine = _engine(
         url,
-        setting=SETTING,
+        setting=setting,
         prepare=prepare_nothing,
         pool_size=pool_size,
         pool_overflow=pool_overflow,
         pool_timeout_seconds=pool_timeout_seconds,
         connect_timeout_seconds=connect_timeout_seconds,
         statement_timeout_ms=statement_timeout_ms,
+        rest=Rest() if rests else None,
     )
     event.listen(engine, "handle_error", _leave_dropped_role)
     return engine
 
 
-def connect_owner(url: str, *, statement_timeout_ms: int = 20_000) -> Engine:
-    """An engine for the owner of the tables; opens nothing yet.
+def connect_owner(url: str, *, statement_timeout_ms: int = 20_000, setting: str = OWNER_SETTING) -> Engine:
+    """An engine for the owner of the tables; opens nothing yet. ``setting`` is the one that holds ``url``.
 
     Its first use raises `StoreRefused` behind a pooler that shares server processes. With ``statement_timeout_ms`` 0 a
     wait has no end: for work that takes minutes.
     """
     engine = _engine(
         url,
-        setting=OWNER_SETTING,
+        setting=setting,
         prepare=lambda driver: _refuse_pooler(driver, engine),
         pool_size=1,
         pool_overflow=1,
         pool_timeout_seconds=5,
         connect_timeout_seconds=5,
         statement_timeout_ms=statement_timeout_ms,
+        rest=None,
     )
     return engine
 
@@ -105,6 +118,7 @@ def _engine(
     pool_timeout_seconds: float,
     connect_timeout_seconds: int,
     statement_timeout_ms: int,
+    rest: Rest | None,
 ) -> Engine:
     """``prepare`` is called with each new connection."""
     engine = create_engine(
@@ -142,6 +156,8 @@ def _engine(
     event.listen(engine, "handle_error", _keep_values_out)
     limit_seconds = statement_timeout_ms / 1000 + MARGIN_SECONDS if statement_timeout_ms else None
     open_bounded = bounded_connect(limit_seconds)
+    if rest is not None:
+        open_bounded = rest.between(open_bounded)
     # Connections of our own class; a "creator" of the engine would have to take the address apart itself.
     event.listen(
         engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
@@ -149,6 +165,39 @@ def _engine(
     tracing.watch_engine(engine)
     locks.watch(engine)
     return engine
+
+
+@dataclass(slots=True)
+class Rest:
+    """The pause between two logins that fail, which doubles each time. Safe between threads."""
+
+    _failure: psycopg.Error | None = None
+    _seconds: float = 0.0
+    _until: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def between(self, connect: Callable[..., BoundedConnection]) -> Callable[..., BoundedConnection]:
+        """The same, which fails at once with the last failure while it rests."""
+
+        def try_to_connect(*args: Any, **options: Any) -> BoundedConnection:
+            with self._lock:
+                failure = self._failure
+                is_resting = time.monotonic() < self._until
+            if failure is not None and is_resting:
+                raise type(failure)(*failure.args)
+            try:
+                connection = connect(*args, **options)
+            except psycopg.Error as error:
+                with self._lock:
+                    self._failure = error
+                    self._seconds = min(max(self._seconds * 2, REST_SECONDS[0]), REST_SECONDS[1])
+                    self._until = time.monotonic() + self._seconds
+                raise
+            with self._lock:
+                self._failure, self._seconds, self._until = None, 0.0, 0.0
+            return connection
+
+        return try_to_connect
 
 
 def _json_text(value: object) -> str:
@@ -186,8 +235,9 @@ def _refuse_pooler(driver: Driver, engine: Engine) -> None:
         return bounded_connect(POOLER_WAIT_SECONDS)(*args, **options, connect_timeout=POOLER_WAIT_SECONDS)
 
     if is_pooled(driver) and shares_processes(driver, open_another):
+        setting = engine.get_execution_options()["setting"]
         raise StoreRefused(
-            f"{OWNER_SETTING} leads to a pooler that hands its connections on after each transaction; migrations, keys "
+            f"{setting} leads to a pooler that hands its connections on after each transaction; migrations, keys "
             "and index builds need a direct connection to PostgreSQL, or a pooler in session mode"
         )
 
@@ -245,19 +295,36 @@ def one_state(engine: Engine, tenant_id: int) -> Iterator[Connection]:
 
 @contextmanager
 def _opened(engine: Engine, tenant_id: int | None, *, mode: str = "") -> Iterator[Connection]:
-    with translated(engine), _begun(engine) as connection, _beginning(connection, tenant_id, mode=mode):
+    with translated(engine), ExitStack() as stack:
+
+        def begin(engine: Engine) -> Connection:
+            return stack.enter_context(_branch(engine, tenant_id, mode=mode))
+
+        connection = begin(engine)
+        # Inside of the branches, which would each end by itself otherwise.
+        with branches.united(connection, begin=begin, end=_do_last, home=shards.home_engine_of(engine)):
+            yield connection
+
+
+@contextmanager
+def _branch(engine: Engine, tenant_id: int | None, *, mode: str) -> Iterator[Connection]:
+    """The part of a transaction that is on one server."""
+    with _begun(engine) as connection, _beginning(connection, tenant_id, mode=mode):
         shards.enter(connection)
-        last: dict[Callable[[Connection, list[Any]], None], list[Any]] = {}
         # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
         info = connection.info
-        info[_LAST] = last
+        info[_LAST] = {}
         try:
             yield connection
         finally:
             info.pop(_LAST, None)
-        # Only where the body came to its end; what failed has nothing to write.
-        for act, values in last.items():
-            act(connection, values)
+
+
+def _do_last(connection: Connection) -> None:
+    # Only where the body came to its end; what failed has nothing to write.
+    last: dict[Callable[[Connection, list[Any]], None], list[Any]] = connection.info.pop(_LAST, {})
+    for act, values in last.items():
+        act(connection, values)
 
 
 @contextmanager
@@ -370,7 +437,7 @@ def _schema_fault(engine: Engine, error: DBAPIError) -> StoreUnavailable | None:
     try:
         # Over another connection: a transaction that failed answers nothing more.
         with engine.connect() as connection:
-            difference = revision.difference(revision.stored(connection))
+            difference = revision.difference(revision.stored(connection, shard=shards.shard_of(engine)))
     except DBAPIError as reason:
         return fault_of(reason, Login.of(engine))
     if difference is None and state in _MISSING_STATES:

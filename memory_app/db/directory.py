@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -18,7 +18,8 @@ from sqlalchemy import Connection, Engine, bindparam, select, text
 
 from memory_app.db import revision
 from memory_app.db.db import transaction
-from memory_app.db.shards import HOME, at_shard, missing
+from memory_app.db.servers import Servers, unknown
+from memory_app.db.shards import HOME, missing
 from memory_app.db.tables.tenancy import users
 from memory_app.errors import ShardMissing, StoreUnavailable
 
@@ -27,17 +28,21 @@ log = structlog.get_logger(__name__)
 KNOWN_SECONDS = 2.0
 """How long the list of shards is trusted."""
 
+SWITCH_SECONDS, SWITCH_PAUSE_SECONDS = 3.0, 0.05
+"""How long a shard that is being switched to another server is waited for, and how often it is looked for."""
+
 USERS_KEPT = 50_000
 """Users whose shard a process remembers."""
 
 _placement = random.SystemRandom()
 """Not the generator of the module: an app that seeds it would put all of its new users into the same shards."""
 
+# Whether the schema is there on another server, its first use tells.
 _SHARDS = text(
-    """SELECT id, revision, is_open, is_listed,
-    to_regclass('shard_' || lpad(id::text, 4, '0') || '.alembic_version') IS NOT NULL AS is_there
-    FROM (SELECT id, revision, is_open, true AS is_listed FROM public.shards
-          UNION ALL SELECT id, NULL, false, false FROM public.shards_of_users() id
+    """SELECT id, revision, is_open, is_listed, server, is_closed, server IS NOT NULL
+        OR to_regclass('shard_' || lpad(id::text, 4, '0') || '.alembic_version') IS NOT NULL AS is_there
+    FROM (SELECT id, revision, is_open, true AS is_listed, server, is_closed FROM public.shards
+          UNION ALL SELECT id, NULL, false, false, NULL, false FROM public.shards_of_users() id
           WHERE id > 0 AND id NOT IN (SELECT id FROM public.shards)) entry ORDER BY id"""
 )
 _USERS_SHARD = select(users.c.shard).where(
@@ -50,7 +55,8 @@ _USERS_BY_SHARD = text("SELECT shard, user_count FROM users_by_shard()")
 class Shard:
     """A shard of the list, or one that users are in though the list lacks it.
 
-    ``is_open``: new users come to it. ``revision`` None: it is being made. ``is_there``: its schema is.
+    ``is_open``: new users come to it. ``revision`` None: it is being made. ``is_there``: its schema is. ``server``
+    None: it is on that of the home shard.
     """
 
     id: int
@@ -58,6 +64,11 @@ class Shard:
     is_open: bool
     is_there: bool = True
     is_listed: bool = True
+    server: str | None = None
+    is_closed: bool = False
+    """Whether it is just being switched to another server."""
+    is_named: bool = True
+    """Whether the settings of this process name its server."""
 
     @property
     def difference(self) -> str | None:
@@ -65,6 +76,10 @@ class Shard:
         # The home shard answers for itself.
         if self.id == HOME:
             return None
+        if self.is_closed:
+            return f"shard {self.id} is going to another server; `memory shards move` ends that"
+        if self.server is not None and not self.is_named:
+            return f"shard {self.id} cannot be reached: {unknown(self.server)}"
         if self.revision is None and self.is_listed:
             return f"shard {self.id} is not finished; run `memory migrate`"
         if not self.is_there:
@@ -89,17 +104,26 @@ class Shard:
 class Directory:
     """What this process knows of the directory. Safe between threads."""
 
-    engine: Engine
+    servers: Servers
     _shards: tuple[Shard, ...] = (Shard(HOME, None, True),)
     _read_at: float = -KNOWN_SECONDS
     _left_out: Mapping[int, str] = field(default_factory=dict)
     _homes: OrderedDict[tuple[int, str], int] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
+    @property
+    def engine(self) -> Engine:
+        """The engine of the home shard."""
+        return self.servers.home
+
     def known(self) -> tuple[Shard, ...]:
         """The shards as they were when the list was read last; the home shard first."""
         with self._lock:
             return self._shards
+
+    def known_shard(self, number: int) -> Shard | None:
+        """A shard as the list said that was read last."""
+        return next((shard for shard in self.known() if shard.id == number), None)
 
     def shards(self) -> tuple[Shard, ...]:
         """The shards, read again where that was long ago; as they were while the home shard is away."""
@@ -113,8 +137,8 @@ class Directory:
         """The shards as the list is now; as they were while the home shard is away."""
         now = time.monotonic()
         try:
-            with transaction(self.engine, None) as connection:
-                listed = read(connection)
+            with transaction(self.servers.home, None) as connection:
+                listed = read(connection, servers=self.servers.names())
         except StoreUnavailable:
             # Whoever goes on is told so by the first statement that needs the home shard.
             return self.known()
@@ -130,20 +154,37 @@ class Directory:
 
     def engines(self) -> tuple[Engine, ...]:
         """The engine bound to each shard that this code can work in."""
-        return tuple(at_shard(self.engine, shard.id) for shard in self.usable())
+        return tuple(self.servers.at(shard.id, shard.server) for shard in self.usable())
 
-    def check(self, number: int) -> None:
-        """Raise `ShardMissing` where this code cannot work in the shard."""
+    def engine_of(self, number: int) -> Engine:
+        """The engine bound to a shard. Raises `ShardMissing` where this code cannot work in it."""
+        return self.servers.at(number, self.check(number))
+
+    def check(self, number: int) -> str | None:
+        """The server of a shard, None for that of the home shard. Raises `ShardMissing` where this code cannot work in
+        the shard."""
         if number == HOME:
-            return
+            return None
         listed = {shard.id: shard for shard in self.shards()}
         # One that was added since the list was read.
         shard = listed.get(number) or {shard.id: shard for shard in self.read_again()}.get(number)
         difference = (
             f"there is no shard {number} in the list of shards" if shard is None else shard.difference
         )
-        if difference is not None:
-            raise ShardMissing(difference, retry_after=5)
+        if shard is None or difference is not None:
+            raise ShardMissing(str(difference), retry_after=5)
+        return shard.server
+
+    def has_moved(self, number: int, before: Shard | None) -> bool:
+        """Whether a shard is on another server than it was; waited for while it is just being switched."""
+        until = time.monotonic() + SWITCH_SECONDS
+        while True:
+            now = {shard.id: shard for shard in self.read_again()}.get(number)
+            if now is None or before is None or not now.is_closed:
+                return now is not None and before is not None and now.server != before.server
+            if time.monotonic() > until:
+                return False
+            time.sleep(SWITCH_PAUSE_SECONDS)
 
     def shard_of_user(self, tenant_id: int, user: str) -> int:
         """The shard of a user; of one whom nobody knows yet, the shard to put them in."""
@@ -172,7 +213,7 @@ class Directory:
         """The shard of a user by the directory itself, which is then remembered; None for nobody we know."""
         if len(self.known()) == 1:
             return HOME
-        with transaction(self.engine, tenant_id) as connection:
+        with transaction(self.servers.home, tenant_id) as connection:
             stored = users_shard(connection, tenant_id, user)
         if stored is not None:
             self.note(tenant_id, user, stored)
@@ -187,9 +228,12 @@ class Directory:
                 self._homes.popitem(last=False)
 
 
-def read(connection: Connection) -> tuple[Shard, ...]:
-    """The shards, from the home shard, which comes first."""
-    listed = {row.id: Shard(**row) for row in connection.execute(_SHARDS).mappings()}
+def read(connection: Connection, *, servers: Collection[str] = ()) -> tuple[Shard, ...]:
+    """The shards, from the home shard, which comes first. ``servers``: those that the settings name."""
+    listed = {
+        row.id: Shard(**row._mapping, is_named=row.server is None or row.server in servers)
+        for row in connection.execute(_SHARDS)
+    }
     # Nothing has to be said of the home shard, as long as it is the only one or takes new users.
     home = listed.pop(HOME, Shard(HOME, None, True))
     return (home, *listed.values())

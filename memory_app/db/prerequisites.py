@@ -22,6 +22,9 @@ ATTRIBUTES = {APPLICATION: "LOGIN", **dict.fromkeys((*FUNCTION_OWNERS, BOUND), "
 
 DEFAULT_SCHEMA = "public"
 
+PREPARED_WANTED = 64
+"""Transactions over several servers that may be between their two phases at once; each takes milliseconds."""
+
 INSUFFICIENT_PRIVILEGE = "42501"
 
 _BECOME_BOUND = f"GRANT {BOUND} TO {APPLICATION} WITH INHERIT FALSE, SET TRUE"
@@ -56,6 +59,7 @@ _WITHOUT_USAGE = text(
     WHERE r.rolname = ANY(:names) AND e.extname = 'vector' AND NOT has_schema_privilege(r.oid, e.extnamespace, 'USAGE')
     ORDER BY 1"""
 )
+_PREPARED_MOST = text("SELECT CAST(current_setting('max_prepared_transactions') AS integer)")
 _SEES_VECTOR = text(
     """SELECT n.nspname = ANY(current_schemas(false)) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
     WHERE e.extname = 'vector'"""
@@ -84,6 +88,16 @@ def ensure(connection: Connection) -> None:
     _ensure_bound(connection)
     _ensure_usage(connection, owner)
     _ensure_path(connection, owner)
+
+
+def check_two_phases(connection: Connection, server: str) -> None:
+    """Raise `Misconfigured` for a server that cannot take part in a transaction over several servers."""
+    if connection.execute(_PREPARED_MOST).scalar_one() == 0:
+        raise Misconfigured(
+            f"server {server!r} has max_prepared_transactions = 0, and what changes rows on two servers at once needs "
+            f"some; let an administrator run ALTER SYSTEM SET max_prepared_transactions = {PREPARED_WANTED} there, and "
+            "restart it"
+        )
 
 
 def vector_schema(connection: Connection) -> str:

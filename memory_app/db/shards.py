@@ -1,10 +1,12 @@
 """Shards: schemas with the same tables, each of which holds the rows of some users.
 
 The home shard is schema ``public``. It holds the directory besides: tenants, keys, agents, users with the shard that
-each is in, and the list of shards. The others are ``shard_0001`` and so on; each has copies of the rows of the
-directory that its foreign keys need.
+each is in, and the list of shards. The others are ``shard_0001`` and so on, on the same server or on another one; each
+has copies of the rows of the directory that its foreign keys need.
 
-An engine is bound to a shard by `at_shard`, and `memory_app.db.db.transaction` leads its statements there.
+An engine is bound to a shard by `at_shard`, and `memory_app.db.db.transaction` leads its statements there. Statements
+that name tables of schema ``public`` go to `directory_of` a connection, those that leave the shard of the connection
+for the home shard stand in a block of `at_home`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from psycopg.errors import UndefinedTable
 from sqlalchemy import Connection, Engine, TextClause, text
 from sqlalchemy.exc import ProgrammingError
 
+from memory_app.db import branches
 from memory_app.errors import ShardMissing, StoreRefused
 
 HOME = 0
@@ -32,6 +35,7 @@ same one, and a row keeps its key when its user moves. All are below 2^53, which
 
 _OPTION = "shard"
 _BOUND = "bound"
+_HOME_ENGINE = "home_engine"
 _HOME_PATH = "home_path"
 
 # The path first, since a row is evaluated from left to right; then the schema of the shard before all others. A table
@@ -50,8 +54,12 @@ _BIND_TO = text(
     set_config('memory.kinds', :kinds, true)"""
 )
 _OTHER_SCHEMAS = text(
-    """SELECT schema FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0) listed
+    """SELECT schema
+    FROM (SELECT 'shard_' || lpad(id::text, 4, '0') AS schema FROM public.shards WHERE id > 0 AND server IS NULL) listed
     WHERE to_regclass(schema || '.alembic_version') IS NOT NULL ORDER BY schema"""
+)
+_MOVED_SCHEMAS = text(
+    "SELECT CAST(nspname AS text) FROM pg_namespace WHERE nspname ~ '^moved_shard_\\d{4}$' ORDER BY 1"
 )
 _SET_PATH = text("SELECT set_config('search_path', :path, true)")
 
@@ -66,9 +74,10 @@ def missing(number: int) -> str:
     return f"shard {number} is missing: there is no schema {schema_of(number)}; restore it from a backup"
 
 
-def at_shard(engine: Engine, number: int) -> Engine:
-    """The same engine, connections and all, whose transactions work in a shard."""
-    return engine.execution_options(**{_OPTION: number})
+def at_shard(engine: Engine, number: int, *, home: Engine | None = None) -> Engine:
+    """The same engine, connections and all, whose transactions work in a shard. ``home``: the engine of the server that
+    has the home shard, where that is another one."""
+    return engine.execution_options(**{_OPTION: number, _HOME_ENGINE: home})
 
 
 def shard_of(place: Engine | Connection) -> int:
@@ -106,6 +115,12 @@ def bound_of(place: Engine | Connection) -> Bound | None:
     """Whom an engine or a connection is bound to."""
     bound: Bound | None = place.get_execution_options().get(_BOUND)
     return bound
+
+
+def home_engine_of(place: Engine | Connection) -> Engine | None:
+    """The engine of the home shard, where an engine or a connection works on another server; None: on the same."""
+    engine: Engine | None = place.get_execution_options().get(_HOME_ENGINE)
+    return engine
 
 
 def first_key(number: int) -> int:
@@ -188,15 +203,35 @@ def _lead(number: int) -> TextClause:
 
 
 def other_schemas(connection: Connection) -> tuple[str, ...]:
-    """The schemas of the shards beside the home shard, as far as they are there."""
+    """The schemas of the shards beside the home shard that are on its server, as far as they are there."""
     return tuple(connection.execute(_OTHER_SCHEMAS).scalars())
 
 
+def directory_of(connection: Connection, *, writes: bool = False) -> Connection:
+    """The connection for statements that name tables of schema ``public``: this one, or where its shard is on another
+    server one to the home shard that belongs to the same transaction. ``writes``: rows are changed, not only read or
+    locked."""
+    home = home_engine_of(connection)
+    if home is None:
+        return connection
+    bound = bound_of(connection)
+    return branches.also_in(connection, home if bound is None else bound_to(home, bound), writes=writes)
+
+
+def moved_schemas(connection: Connection) -> tuple[str, ...]:
+    """What shards that moved to another server left on the connection's."""
+    return tuple(connection.execute(_MOVED_SCHEMAS).scalars())
+
+
 @contextmanager
-def at_home(connection: Connection) -> Iterator[Connection]:
-    """In the block the transaction works in the home shard."""
+def at_home(connection: Connection, *, writes: bool = False) -> Iterator[Connection]:
+    """In the block the transaction works in the home shard, over the connection that is given. ``writes`` as in
+    `directory_of`."""
     if shard_of(connection) == HOME:
         yield connection
+        return
+    if home_engine_of(connection) is not None:
+        yield directory_of(connection, writes=writes)
         return
     home_path = connection.info[_HOME_PATH]
     connection.execute(_SET_PATH, {"path": home_path})

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import structlog
 
 from memory_app import correlation, queue, tracing
+from memory_app.db import in_doubt
 from memory_app.db.db import transaction
 from memory_app.db.shards import HOME
 from memory_app.dispatch import caps, periodic
@@ -42,6 +43,9 @@ PROBE = "finder"
 
 CAPS, CAPS_SECONDS = "caps", 60
 """The name under which one of all finders looks for lifted caps, and how often."""
+
+IN_DOUBT, IN_DOUBT_SECONDS = "in_doubt", 5
+"""The same for transactions over several servers that nobody ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,8 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
                 if hints.claim(runtime.hot, CAPS, life_ms=CAPS_SECONDS * 1_000):
                     caps.free_below_cap(runtime)
             with _told(outage):
+                _settle(runtime)
+            with _told(outage):
                 away_since = None if _answers(runtime) else away_since or time.monotonic()
             with _told(outage):
                 # Not at once: a restart of Redis takes seconds, and workers do the work faster.
@@ -162,6 +168,19 @@ def run(runtime: Runtime, *, should_stop: Callable[[float], bool]) -> None:
             life.end()
             pusher.stop()
             return
+
+
+def _settle(runtime: Runtime) -> None:
+    """End what a process that died left between the two phases of a commit. It holds rows, so not even Redis is
+    waited for."""
+    servers = {shard.server for shard in runtime.directory.shards() if shard.server is not None}
+    if not servers:
+        return
+    with suppress(HotUnavailable):
+        if not hints.claim(runtime.hot, IN_DOUBT, life_ms=IN_DOUBT_SECONDS * 1_000):
+            return
+    engines = [runtime.directory.servers.engine(server) for server in sorted(servers)]
+    in_doubt.settle(runtime.at(HOME).engine, engines, after=in_doubt.AFTER)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memory_app.db.db import one_state
 from memory_app.db.shards import HOME
-from memory_app.errors import ShardMissing
+from memory_app.errors import Conflict, ShardMissing
 from memory_app.events.cursor import Cursor
 from memory_app.events.event import Choice, Event, EventPage, EventType
 from memory_app.events.rows import changes
@@ -34,7 +34,8 @@ def read_page(
 
     Where ``after`` is of another state of the database than this (a backup was restored, a standby took over), the
     page has one event of the type ``reset``, and what follows begins now. Raises `InvalidInput` for what is no cursor,
-    `ShardMissing` where a shard cannot be read: passing it over would leave events out.
+    `ShardMissing` where a shard cannot be read: passing it over would leave events out. Raises `Conflict` where shards
+    are on several servers, which do not number their transactions in one order.
     """
     cursor = None if after is None or after == OLDEST else Cursor.read(after)
     for name, value in (("agent", choice.agent), ("user", choice.user)):
@@ -107,6 +108,11 @@ def wait_for_page(feed: Feed, *, wait_seconds: float) -> EventPage:
 
 def _check_shards(runtime: Runtime) -> None:
     for shard in runtime.directory.shards():
+        if shard.server is not None:
+            raise Conflict(
+                f"events: shard {shard.id} is on server {shard.server!r}; events are not numbered over several servers "
+                "yet, so none are told while there is such a shard"
+            )
         if shard.difference is not None and shard.revision is not None:
             raise ShardMissing(shard.difference, retry_after=5)
 

@@ -69,9 +69,9 @@ def carry_out(
         note_turns(connection, runtime, tenant_id, forgotten)
         # The receipt is part of the transaction: none without an erasure, and no erasure without one. It stays
         # in the home shard, whatever becomes of the other.
-        with at_home(connection):
-            written = receipt(connection, forgotten)
-            record = run(connection, _report(forgotten, written))
+        with at_home(connection, writes=True) as home:
+            written = receipt(home, forgotten)
+            record = run(home, _report(forgotten, written))
     # After the commit: what is read between the two would else be put into Redis again.
     drop_hot(runtime, forgotten)
     note_erasure(of, written.id, rows=sum(forgotten.counts.values()))

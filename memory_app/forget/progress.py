@@ -34,5 +34,5 @@ class Progress:
         report = ForgetProgress(
             stage=ForgetStage.ERASING, counts=added(added(self.earlier, self.total), counts)
         )
-        with at_home(connection):
-            runs.note_progress(connection, self.claimed, report)
+        with at_home(connection, writes=True) as home:
+            runs.note_progress(home, self.claimed, report)

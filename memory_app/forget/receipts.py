@@ -80,12 +80,14 @@ def tenants_of(runtime: Runtime, tenant: str | None) -> Tenants:
         if tenant_id is None:
             raise NotFound(f"tenant {tenant!r} was not found; `memory keys list` shows all", field="tenant")
         return {tenant_id: tenant}
-    if runtime.owner is None:
+    # In the home shard: others have copies of those tenants only who have users there.
+    owner = runtime.at(HOME).owner
+    if owner is None:
         raise Misconfigured(
             "MEMORY_DATABASE__OWNER_URL is not set; without it name one tenant with --tenant",
             field="database.owner_url",
         )
-    with transaction(runtime.owner, None) as connection:
+    with transaction(owner, None) as connection:
         return dict(inspection.tenants(connection))
 
 

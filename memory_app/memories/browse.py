@@ -61,7 +61,7 @@ def told_facts(
         facts = names.over_visible(
             connection,
             row,
-            lambda scopes: browse.told_facts(connection, scopes, limit=limit, before=before),
+            lambda place, scopes: browse.told_facts(place, scopes, limit=limit, before=before),
             order=lambda fact: -fact.memory.id.int,
         )
     return facts[:limit]

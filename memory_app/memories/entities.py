@@ -57,7 +57,7 @@ def list_entities(runtime: Runtime, tenant_id: int, scope: Scope, *, limit: int)
         listed = names.over_visible(
             connection,
             row,
-            lambda scopes: entities.listed(connection, scopes, limit=limit),
+            lambda place, scopes: entities.listed(place, scopes, limit=limit),
             order=lambda entity: -entity.mention_count,
         )
     return listed[:limit]
@@ -75,9 +75,9 @@ def card(runtime: Runtime, tenant_id: int, scope: Scope, *, key: str) -> Card:
         resolved = entities.resolve(connection, _own_first(row), key)
         if resolved is not None or not row.shared:
             return _card(connection, _heir(connection, _existing(resolved, key=key, field="key")))
-        with at_home(connection):
-            resolved = _need(connection, row.shared, key=key, field="key")
-            return _card(connection, _heir(connection, resolved))
+        with at_home(connection) as home:
+            resolved = _need(home, row.shared, key=key, field="key")
+            return _card(home, _heir(home, resolved))
 
 
 @in_scopes_shard

@@ -143,7 +143,7 @@ def find_facts(runtime: Runtime, tenant_id: int, scope: Scope, *, query: FactQue
         hits = names.over_visible(
             connection,
             row,
-            lambda scopes: _find(connection, scopes, query=query, keys=keys, text=text, meaning=meaning),
+            lambda place, scopes: _find(place, scopes, query=query, keys=keys, text=text, meaning=meaning),
             order=_by_relation_and_time if query.history else _best_or_newest,
         )
     return hits[: query.limit]

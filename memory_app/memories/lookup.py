@@ -85,8 +85,8 @@ def list_memories(
         listed = names.over_visible(
             connection,
             row,
-            lambda scopes: memories.listed(
-                connection,
+            lambda place, scopes: memories.listed(
+                place,
                 scopes,
                 kinds=kinds,
                 tag=filters.tag,
@@ -183,7 +183,7 @@ def need_visible(runtime: Runtime, tenant_id: int, scope: Scope, memory_id: UUID
     """The memory, if the scope may see it. Raises `NotFound` as if there were none."""
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
-        found = names.over_visible(connection, row, lambda scopes: _among(connection, scopes, memory_id))
+        found = names.over_visible(connection, row, lambda place, scopes: _among(place, scopes, memory_id))
     return _one(found, memory_id)
 
 

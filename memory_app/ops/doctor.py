@@ -39,14 +39,15 @@ from memory_app.ops import (
 from memory_app.ops.check import Check, State, fail, failure, ok, warn
 from memory_app.ops.redis_checks import open_hot
 from memory_app.recall import scope_index
-from memory_app.runtime import app_engine, embedder_of
+from memory_app.runtime import app_servers, embedder_of
 from memory_app.settings import ENV_FILE, Settings
 
 
 def diagnose(settings: Settings) -> tuple[Check, ...]:
     """All checks, in the order of the pipe. Never raises for a part that is away; takes a few seconds."""
     owner_url = settings.database.owner_url
-    engine = app_engine(settings)
+    directory = Directory(app_servers(settings))
+    engine = directory.servers.home
     owner = None if owner_url is None else db.connect_owner(owner_url.get_secret_value())
     try:
         is_reachable, checks = database_checks.look(settings, engine)
@@ -60,24 +61,24 @@ def diagnose(settings: Settings) -> tuple[Check, ...]:
         # Without the database each of its checks would say the same, after a time-out of its own.
         tenants, owner_checks = _owner(owner) if is_reachable else (None, [])
         checks += owner_checks
-        checks += [_embedder(settings, engine, tenants), _language_model(settings, engine, tenants)]
-        checks.append(retention_check.look(settings, engine, tenants if is_reachable else None))
+        checks += [_embedder(settings, directory, tenants), _language_model(settings, directory, tenants)]
+        checks.append(retention_check.look(settings, directory, tenants if is_reachable else None))
         if is_reachable:
             checks += [
-                *shard_checks.look(engine),
+                *shard_checks.look(directory),
                 *lock_check.look(engine, owner),
-                *_due(settings, engine),
-                *_failed(engine, tenants),
-                *limit_checks.look(engine, tenants),
+                *_due(settings, directory),
+                *_failed(directory, tenants),
+                *limit_checks.look(directory, tenants),
                 *webhook_checks.look(engine),
                 *redaction_check.look(settings, engine, tenants),
                 *_big_scopes(settings, engine),
-                *_search_indexes(engine, tenants),
+                *_search_indexes(directory, tenants),
                 *_erasures(settings, engine, tenants),
             ]
         return tuple(checks)
     finally:
-        engine.dispose()
+        directory.servers.dispose()
         if owner is not None:
             owner.dispose()
 
@@ -90,11 +91,11 @@ def is_well(checks: Sequence[Check]) -> bool:
 # --- work ---------------------------------------------------------------------------------------------------
 
 
-def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
+def _due(settings: Settings, directory: Directory) -> Iterator[Check]:
     try:
-        first, *others = [_pipeline(place) for place in Directory(engine).engines()]
+        first, *others = [_pipeline(place) for place in directory.engines()]
         pipe = sum(others, first)
-        late = due.lateness(lambda: _look(engine), process_checks.signs(settings) or {})
+        late = due.lateness(lambda: _look(directory), process_checks.signs(settings) or {})
     except MemoryAppError as error:
         yield fail("due work", error.message, to_do="mend Postgres first")
         return
@@ -109,9 +110,9 @@ def _due(settings: Settings, engine: Engine) -> Iterator[Check]:
     yield judge("due work", "; ".join([finding, *reasons]), to_do=to_do)
 
 
-def _look(engine: Engine) -> Sequence[DueWork]:
+def _look(directory: Directory) -> Sequence[DueWork]:
     works: list[DueWork] = []
-    for place in Directory(engine).engines():
+    for place in directory.engines():
         with db.transaction(place, None) as connection:
             works += health.due_work(connection)
     return health.united(works)
@@ -140,12 +141,12 @@ def _owner(owner: Engine | None) -> tuple[_Tenants | None, list[Check]]:
         return None, [failure("owner", error)]
 
 
-def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
+def _embedder(settings: Settings, directory: Directory, tenants: _Tenants | None) -> Check:
     hot = open_hot(settings)
     try:
         embedder = embedder_of(settings.embedding, hot)
         rest = _rest_seconds(hot, "embedding")
-        stored = () if tenants is None else _each(engine, tenants, inspection.stored_embeddings)
+        stored = () if tenants is None else _each(directory, tenants, inspection.stored_embeddings)
     except MemoryAppError as error:
         to_do = "check MEMORY_EMBEDDING__PROVIDER and its dimensions"
         return fail("embedder", error.message, to_do=to_do)
@@ -173,14 +174,14 @@ def _embedder(settings: Settings, engine: Engine, tenants: _Tenants | None) -> C
     return ok("embedder", finding)
 
 
-def _language_model(settings: Settings, engine: Engine, tenants: _Tenants | None) -> Check:
+def _language_model(settings: Settings, directory: Directory, tenants: _Tenants | None) -> Check:
     """Whether one is set, and whether its circuit is open."""
     # The model itself is not called: that would cost money each time a supervisor runs the doctor.
     chat, name = settings.chat, "language model"
     hot = open_hot(settings)
     try:
         rest = _rest_seconds(hot, "chat")
-        waiting = sum(_each(engine, tenants or (), inspection.agents_with_model))
+        waiting = sum(_each(directory, tenants or (), inspection.agents_with_model))
     except MemoryAppError as error:
         return fail(name, error.message, to_do="mend Postgres first")
     finally:
@@ -204,11 +205,11 @@ def _rest_seconds(hot: Hot, name: str) -> float:
         return 0.0
 
 
-def _failed(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
+def _failed(directory: Directory, tenants: _Tenants | None) -> Iterator[Check]:
     if tenants is None:
         return
     try:
-        count = sum(_each(engine, tenants, inspection.failed_turns))
+        count = sum(_each(directory, tenants, inspection.failed_turns))
     except MemoryAppError as error:
         yield fail("failed turns", error.message, to_do="mend Postgres first")
         return
@@ -249,12 +250,12 @@ def _big_scopes(settings: Settings, engine: Engine) -> Iterator[Check]:
     yield warn(name, finding, to_do=to_do)
 
 
-def _search_indexes(engine: Engine, tenants: _Tenants | None) -> Iterator[Check]:
+def _search_indexes(directory: Directory, tenants: _Tenants | None) -> Iterator[Check]:
     """How well the approximate indexes of big scopes agree with a scan. No check where there is none."""
     if tenants is None:
         return
     try:
-        agreements = list(chain.from_iterable(_each(engine, tenants, scope_index.agreements)))
+        agreements = list(chain.from_iterable(_each(directory, tenants, scope_index.agreements)))
     except MemoryAppError as error:
         yield fail("search indexes", error.message, to_do="mend Postgres first")
         return
@@ -314,11 +315,11 @@ def _comparison(name: str, path: Path, comparison: Comparison) -> Check:
     return ok(name, f"the database knows all {comparison.receipts} receipts in {path}")
 
 
-def _each(engine: Engine, tenants: _Tenants, query: Callable[[Connection], _Answer]) -> list[_Answer]:
+def _each(directory: Directory, tenants: _Tenants, query: Callable[[Connection], _Answer]) -> list[_Answer]:
     """The answers of one query for each tenant and shard, in a transaction of its own: row-level security shows one
     tenant at a time."""
     answers = []
-    for place in Directory(engine).engines():
+    for place in directory.engines():
         for tenant_id, _ in tenants:
             with db.transaction(place, tenant_id) as connection:
                 answers.append(query(connection))

@@ -16,17 +16,19 @@ from memory_app.tenancy.rows import limits as rows
 from memory_app.tenancy.rows import usage
 
 
-def look(engine: Engine, tenants: Sequence[tuple[int, str]] | None) -> Iterator[Check]:
-    """No check where no tenant has limits, or where tenants are not known. ``engine``: of the home shard."""
+def look(directory: Directory, tenants: Sequence[tuple[int, str]] | None) -> Iterator[Check]:
+    """No check where no tenant has limits, or where tenants are not known."""
     name, limited = "limits", 0
     findings: list[str] = []
     try:
         for tenant_id, tenant in tenants or ():
-            limits, tokens = _limits_and_tokens(engine, tenant_id)
+            limits, tokens = _limits_and_tokens(directory.servers.home, tenant_id)
             if limits == NO_LIMITS:
                 continue
             limited += 1
-            findings += [f"{tenant}: {text}" for text in _reached(engine, tenant_id, limits, tokens=tokens)]
+            findings += [
+                f"{tenant}: {text}" for text in _reached(directory, tenant_id, limits, tokens=tokens)
+            ]
     except MemoryAppError as error:
         yield fail(name, error.message, to_do="mend Postgres first")
         return
@@ -44,10 +46,10 @@ def _limits_and_tokens(engine: Engine, tenant_id: int) -> tuple[Limits, int]:
         return rows.of_tenant(connection, tenant_id), usage.today(connection, tenant_id).tokens
 
 
-def _reached(engine: Engine, tenant_id: int, limits: Limits, *, tokens: int) -> Iterator[str]:
+def _reached(directory: Directory, tenant_id: int, limits: Limits, *, tokens: int) -> Iterator[str]:
     turns = 0
     people: Counter[str] = Counter()
-    for place in Directory(engine).engines():
+    for place in directory.engines():
         with db.transaction(place, tenant_id) as connection:
             people.update(rows.users_at_quota(connection, tenant_id, limits))
             turns += rows.turns(connection, tenant_id)

@@ -21,15 +21,15 @@ PERIODS = 2
 """So many periods of decay may pass before something counts as overdue: one until it is due, one to be done in."""
 
 
-def look(settings: Settings, engine: Engine, tenants: Sequence[tuple[int, str]] | None) -> Check:
-    """``engine``: of the home shard. ``tenants`` None: they are not known."""
+def look(settings: Settings, directory: Directory, tenants: Sequence[tuple[int, str]] | None) -> Check:
+    """``tenants`` None: they are not known."""
     name, finding = "retention", _by_settings(settings)
     limits: list[str] = []
     late: list[str] = []
     try:
-        places = Directory(engine).engines()
+        places = directory.engines()
         for tenant_id, tenant in tenants or ():
-            for agent in of_tenant(settings, engine, places, tenant_id):
+            for agent in of_tenant(settings, directory.servers.home, places, tenant_id):
                 limits.append(f"{tenant}/{agent.agent} keeps {limits_text(agent)}")
                 if agent.overdue_turns or agent.late_people:
                     late.append(f"{tenant}/{agent.agent}: {overdue_text(agent)}")

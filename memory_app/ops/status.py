@@ -26,7 +26,7 @@ from memory_app.ops import process_checks, retention_check
 from memory_app.ops.rows import status as rows
 from memory_app.ops.rows.retention import Limited
 from memory_app.ops.rows.status import JobOfDay, WaitingSession
-from memory_app.runtime import app_engine
+from memory_app.runtime import app_servers
 from memory_app.settings import Settings
 from memory_app.tenancy.rows import keys, usage
 
@@ -66,9 +66,9 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
 
     Raises `StoreUnavailable` when the database is away.
     """
-    engine = app_engine(settings)
+    directory = Directory(app_servers(settings))
+    engine = directory.servers.home
     try:
-        directory = Directory(engine)
         places = directory.engines()
         first, *others = [_pipeline(place) for place in places]
         pipeline = sum(others, first)
@@ -82,7 +82,7 @@ def status(settings: Settings, *, tenant: str | None = None) -> Status:
             amounts[name] = amounts_of(places, tenant_id)
             activity[name] = activity_of(settings, engine, places, tenant_id)
     finally:
-        engine.dispose()
+        directory.servers.dispose()
     return Status(
         left_out=tuple(shard.difference for shard in directory.known() if shard.difference is not None),
         pipeline=pipeline,

@@ -133,8 +133,8 @@ def first_parts(
         return FirstParts(_parts((), start.persona), start.now)
     own: tuple[Memory, ...] = ()
     if start.scopes:
-        with at_home(connection):
-            own = always_shown.strongest(connection, start.scopes, _kind_limits(anchors))
+        with at_home(connection) as home:
+            own = always_shown.strongest(home, start.scopes, _kind_limits(anchors))
     memories = (*own, *_defaults(start.default_memories, start.now))
     return FirstParts(_parts(memories, start.persona, anchors=anchors), start.now)
 
@@ -256,7 +256,7 @@ def _ids(memories: Sequence[Memory]) -> tuple[UUID, ...]:
 
 def _strongest(connection: Connection, row: ScopeRow, limits: Sequence[KindLimit]) -> tuple[Memory, ...]:
     return names.over_visible(
-        connection, row, lambda scopes: always_shown.strongest(connection, scopes, limits)
+        connection, row, lambda place, scopes: always_shown.strongest(place, scopes, limits)
     )
 
 

@@ -54,7 +54,7 @@ def expression_state(runtime: Runtime, tenant_id: int, scope: Scope) -> Expressi
         adjustments = names.over_visible(
             connection,
             row,
-            lambda scopes: _adjustments(connection, scopes),
+            lambda place, scopes: _adjustments(place, scopes),
             order=lambda memory: -memory.id.int,
         )
         state = _hot_state(runtime, row)

@@ -270,10 +270,10 @@ def _shared_queries(
     # What is shared belongs to no session.
     if not row.shared or query.session is not None:
         return ()
-    with at_home(connection):
-        rows = [names.read_scope(connection, scope_id) for scope_id in row.shared]
+    with at_home(connection) as home:
+        rows = [names.read_scope(home, scope_id) for scope_id in row.shared]
         return tuple(
-            prepare_query(connection, runtime, shared, query=query, vectors=vectors)
+            prepare_query(home, runtime, shared, query=query, vectors=vectors)
             for shared in rows
             if shared is not None
         )

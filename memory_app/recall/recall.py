@@ -90,8 +90,8 @@ def _collect(
     rows = candidates.collect(connection, scoped, probe)
     has_more = len(rows) >= limit and limit < REPEATS_LIMIT
     for shared in scoped.shared:
-        with at_home(connection):
-            more, others_have_more = _collect(connection, runtime, shared, most=most)
+        with at_home(connection) as home:
+            more, others_have_more = _collect(home, runtime, shared, most=most)
         rows += more
         has_more = has_more or others_have_more
     for granted in scoped.granted:

@@ -159,8 +159,8 @@ def _cards(connection: Connection, row: ScopeRow, scoped: ScopedQuery) -> tuple[
     own = own_key(row)
     found = _cards_of(connection, scoped)
     for shared in scoped.shared:
-        with at_home(connection):
-            found += _cards_of(connection, shared)
+        with at_home(connection) as home:
+            found += _cards_of(home, shared)
     return tuple(_card(card) for card in found if card.key != own)[:CARDS]
 
 

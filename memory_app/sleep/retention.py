@@ -116,7 +116,7 @@ def note_deletions(
     subject = (
         None if row.user is None else digests_of(runtime.settings).new(claimed.tenant_id, USER, row.user)
     )
-    with at_home(connection):
+    with at_home(connection, writes=True) as home:
         for name, count in sorted(deleted.items()):
             event = Event(
                 Action.RETENTION,
@@ -124,7 +124,7 @@ def note_deletions(
                 subject=subject,
                 target=f"{name}: {count} of run {claimed.run_id}",
             )
-            audit.add(connection, event, outcome=DONE)
+            audit.add(home, event, outcome=DONE)
 
 
 def next_deletion(connection: Connection, scope_id: int, policy: Policy) -> datetime | None:

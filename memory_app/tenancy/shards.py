@@ -7,12 +7,16 @@ to another shard where the rows turn out to be there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
+from sqlalchemy import Connection
+
+from memory_app.db import branches
 from memory_app.db.directory import Shard
-from memory_app.db.shards import HOME, hint_of
+from memory_app.db.shards import HOME, hint_of, home_engine_of, other_schemas, schema_of
 from memory_app.errors import (
     MemoryAppError,
     Moved,
@@ -52,6 +56,7 @@ def in_users_shard(runtime: Runtime, tenant_id: int, user: str, act: Callable[[R
     """Act in the shard of a user. Raises `Moved` when the user moves on again and again."""
     shard = runtime.directory.shard_of_user(tenant_id, user)
     for _ in range(TRIES - 1):
+        before = runtime.directory.known_shard(shard)
         try:
             return act(runtime.at(shard))
         except Moved as moved:
@@ -64,6 +69,8 @@ def in_users_shard(runtime: Runtime, tenant_id: int, user: str, act: Callable[[R
                 raise
             shard = current
         except ShardMissing:
+            if runtime.directory.has_moved(shard, before):
+                continue
             if runtime.directory.read_shard_of_user(tenant_id, user) is not None:
                 raise
             # Nobody knows the user yet, so another shard will do.
@@ -110,6 +117,30 @@ def in_usable(runtime: Runtime, act: Callable[[Runtime], Answer]) -> list[Answer
     """Act in every shard that can be used, as work in the background does, which comes to the others when they are
     mended. Otherwise like `in_each`."""
     return _act_in(runtime, runtime.directory.usable(), act)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The schema of a shard, and a connection to its server that belongs to a transaction of the home shard."""
+
+    connection: Connection
+    schema: str
+
+
+def others(runtime: Runtime, connection: Connection) -> tuple[Place, ...]:
+    """All shards beside the home shard, for what a transaction of the home shard changes in each, such as copies of the
+    directory. Raises `ShardMissing` for one on another server that cannot be used."""
+    here = tuple(Place(connection, schema) for schema in other_schemas(connection))
+    elsewhere = (shard for shard in runtime.directory.shards() if shard.server is not None)
+    return (*here, *(place_of(runtime, connection, shard.id) for shard in elsewhere))
+
+
+def place_of(runtime: Runtime, connection: Connection, shard: int) -> Place:
+    """A shard, for a transaction of the home shard that changes rows in it. Raises `ShardMissing`."""
+    engine = runtime.directory.engine_of(shard)
+    if home_engine_of(engine) is None:
+        return Place(connection, schema_of(shard))
+    return Place(branches.also_in(connection, engine, writes=True), schema_of(shard))
 
 
 def _act_in(runtime: Runtime, shards: Iterable[Shard], act: Callable[[Runtime], Answer]) -> list[Answer]:

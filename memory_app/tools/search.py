@@ -85,7 +85,7 @@ def _memories(
     with transaction(runtime.engine, tenant_id) as connection:
         row = names.need_scope(connection, tenant_id, scope)
         found = names.over_visible(
-            connection, row, lambda scopes: always_shown.by_ids(connection, scopes, ids)
+            connection, row, lambda place, scopes: always_shown.by_ids(place, scopes, ids)
         )
     return {memory.id: memory for memory in found}
 

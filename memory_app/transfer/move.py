@@ -15,7 +15,6 @@ from sqlalchemy import Connection, Engine
 
 from memory_app.db import db
 from memory_app.db.db import translated
-from memory_app.db.shards import other_schemas
 from memory_app.errors import Conflict, Misconfigured, Permanent
 from memory_app.hot.client import connect as connect_hot
 from memory_app.settings import Settings
@@ -95,9 +94,9 @@ def _claim(reading: Connection, writing: Connection) -> None:
         raise Misconfigured(
             f"the target database has the encoding {encoding}; make one with ENCODING 'UTF8' and move into that"
         )
-    if others := other_schemas(reading):
+    if others := copy.other_shards(reading):
         raise Conflict(
-            f"the source has {len(others)} shards besides the first; move it with pg_dump, which takes all of them, "
+            f"the source has {others} shards besides the first; move it with pg_dump, which takes all of them, "
             "or move their users to shard 0 first (`memory shards move-user`)"
         )
     copy.lock_source(reading)

@@ -1,4 +1,4 @@
-"""``shards list``, ``add``, ``move-user``: shards of one server, and who is in which."""
+"""``shards``: list, add, move, drop-moved, move-user: shards, their servers, and who is in which."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from memory_app.console.connect import Tenant, connect
-from memory_app.console.output import AsJson, out, write_json, write_table
+from memory_app.console.output import AsJson, err, out, write_json, write_table
 from memory_app.console.settings import Data, find_settings
+from memory_app.errors import InvalidInput, NotFound
 from memory_app.runtime import build
 from memory_app.tenancy import schema
 from memory_app.transfer import shards
@@ -31,10 +32,11 @@ def list_shards(data: Data = None, as_json: AsJson = False) -> None:
         return
     write_table(
         "shards",
-        ("shard", "users", "new users", "state"),
+        ("shard", "server", "users", "new users", "state"),
         [
             (
                 row.shard.id,
+                row.shard.server or "",
                 row.users,
                 "yes" if row.shard.is_open else "no",
                 row.shard.difference or "in use",
@@ -47,16 +49,75 @@ def list_shards(data: Data = None, as_json: AsJson = False) -> None:
 @app.command()
 def add(
     count: Annotated[int, typer.Argument(min=1, max=MOST_AT_ONCE, help="How many.")] = 1,
+    server: Annotated[
+        str | None,
+        typer.Option(help="The server, by its name in the settings; without: beside the home shard."),
+    ] = None,
     data: Data = None,
     as_json: AsJson = False,
 ) -> None:
     """Make shards for new users, as the owner of the tables. Every part must run this release or a newer one."""
-    numbers = schema.add_shards(find_settings(data), count)
+    numbers = schema.add_shards(find_settings(data), count, server=server)
     if as_json:
         write_json({"shards": numbers})
     else:
         for number in numbers:
             out.print(f"shard {number} is made; new users come to it from now on", highlight=False)
+
+
+@app.command()
+def move(
+    shard: Annotated[int, typer.Argument(min=1, help="The number of the shard.")],
+    to: Annotated[
+        str | None, typer.Option(help="The server, by its name in the settings, or home.", show_default=False)
+    ] = None,
+    abort: Annotated[
+        bool, typer.Option("--abort", help="Take back a move that is not switched yet.")
+    ] = False,
+    source_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the other server reaches the one that has the shard, where that is another address than ours.",
+            show_default=False,
+        ),
+    ] = None,
+    data: Data = None,
+    as_json: AsJson = False,
+) -> None:
+    """Move a shard to another server while its users chat, or go on with a move that was begun."""
+    settings = find_settings(data)
+    if abort:
+        schema.abort_move(settings, shard)
+        out.print(f"shard {shard} stays where it is", highlight=False)
+        return
+    if to is None:
+        raise InvalidInput(
+            "to: name the server that the shard goes to, or take a move back with --abort", field="to"
+        )
+    moved = schema.move_shard(
+        settings, shard, to=to, source_url=source_url, say=lambda text: err.print(text, highlight=False)
+    )
+    if as_json:
+        write_json(moved)
+        return
+    pause = "" if moved.pause_seconds is None else f"; nobody could write for {moved.pause_seconds:.2f} s"
+    out.print(
+        f"shard {shard} is on server {to} now{pause}. What is left on server {moved.source}: "
+        f"`memory shards drop-moved {shard}`",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command("drop-moved")
+def drop_moved(
+    shard: Annotated[int, typer.Argument(min=1, help="The number of the shard.")], data: Data = None
+) -> None:
+    """Drop the rows of a shard that stayed on the server where it was before it moved."""
+    names = schema.drop_moved(find_settings(data), shard)
+    if not names:
+        raise NotFound(f"no server has anything left of shard {shard}", field="shard")
+    out.print(f"dropped on server {', '.join(names)}", highlight=False)
 
 
 @app.command("move-user")
@@ -82,6 +143,7 @@ def move_user(
 def _as_json(row: ListedShard) -> dict[str, object]:
     return {
         "shard": row.shard.id,
+        "server": row.shard.server,
         "revision": row.shard.revision,
         "is_open": row.shard.is_open,
         "users": row.users,

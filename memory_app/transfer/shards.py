@@ -20,7 +20,9 @@ from memory_app.db.shards import HOME
 from memory_app.errors import Conflict, MemoryAppError, NotFound, ShardMissing, StoreUnavailable
 from memory_app.hot import cache
 from memory_app.runtime import Runtime
+from memory_app.tenancy.shards import place_of
 from memory_app.transfer.rows import user_copy
+from memory_app.transfer.rows.user_copy import Move
 
 log = structlog.get_logger(__name__)
 
@@ -80,15 +82,16 @@ def _move(runtime: Runtime, tenant_id: int, user: str, *, to: int) -> MovedUser:
         if locked.shard == to:
             return MovedUser(to, to, {})
         runtime.directory.check(locked.shard)
-        scope_ids = user_copy.lock_scopes(connection, tenant_id, locked)
+        source, target = (place_of(runtime, connection, shard) for shard in (locked.shard, to))
+        scope_ids = user_copy.lock_scopes(source, tenant_id, locked)
         failpoint.reach("move.after_locks")
-        if shared := user_copy.shared_evidence(connection, locked, scope_ids):
+        if shared := user_copy.shared_evidence(source, scope_ids):
             raise Conflict(
                 f"{shared} memories that all users of an agent share rest on turns of user {user!r}, who must stay in "
                 f"shard {locked.shard}",
                 field="user",
             )
-        rows = user_copy.move(connection, tenant_id, locked, to=to, scope_ids=scope_ids)
+        rows = user_copy.move(Move(tenant_id, locked, scope_ids, connection, source, target, to))
         failpoint.reach("move.before_commit")
     failpoint.reach("move.after_commit")
     runtime.directory.note(tenant_id, user, to)

@@ -248,7 +248,7 @@ def _note_offset(
     offset = offset_of(times[-1]) if times else None
     # Nearly always it is known already, and nothing is written.
     if offset is not None and offset != (session.utc_offset or "+00:00"):
-        user_details.note_offset(connection, tenant_id, session.scope_id, utc_offset=offset)
+        user_details.note_offset(connection, tenant_id, session.user_id, utc_offset=offset)
 
 
 def _locked(connection: Connection, tenant_id: int, scope: Scope) -> sessions.LockedSession:

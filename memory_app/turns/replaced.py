@@ -96,10 +96,10 @@ def take_places(
             field="replaces",
         )
     withdraw(connection, tenant_id, session.scope_id, ids)
-    with at_home(connection):
+    with at_home(connection, writes=True) as home:
         orders = tuple(
             runs.enqueue(
-                connection, tenant_id, RunName.FORGET, scope_id=None, options=erasure_order("turn", [str(id)])
+                home, tenant_id, RunName.FORGET, scope_id=None, options=erasure_order("turn", [str(id)])
             )
             for id in ids
         )
@@ -119,8 +119,8 @@ def waits_for_erasure(connection: Connection, claimed: Claim, turns: Sequence[Tu
         return False
     high = max(turn.seq for turn in turns)
     old = replaced.waiting(connection, claimed.scope_id, claimed.session_id, low=min(places), high=high)
-    with at_home(connection):
-        return any(_is_ordered(connection, claimed.tenant_id, id) for id in old)
+    with at_home(connection) as home:
+        return any(_is_ordered(home, claimed.tenant_id, id) for id in old)
 
 
 def _is_ordered(connection: Connection, tenant_id: int, turn_id: UUID) -> bool:

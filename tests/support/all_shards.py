@@ -1,13 +1,16 @@
 """One view over the shards for tests that look at rows: whatever shard a user is in, ``SELECT … FROM turns`` shows it.
 
-With ``TEST_SHARDS=1`` the suite runs with three shards. Tests that read and change rows as the owner then go through
-these views, which stand before the tables in the owner's search path. New users go to any shard where processes do the
-work, and to shard 1 in tests that call the steps of the work themselves, which are led there.
+With ``TEST_SHARDS=1`` the suite runs with three shards. The settings name a second server, which has shard 1 and is in
+truth the same database: what is done there goes over connections of its own, in transactions of two phases. Tests that
+read and change rows as the owner then go through these views, which stand before the tables in the owner's search path.
+New users go to any shard where processes do the work, and to shard 1 in tests that call the steps of the work
+themselves, which are led there.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from sqlalchemy import Connection, Engine, Table, create_engine, text
 from sqlalchemy.pool import NullPool
@@ -15,9 +18,13 @@ from sqlalchemy.pool import NullPool
 from memory_app.db.shards import schema_of
 from memory_app.db.tables import metadata
 from memory_app.runtime import Runtime
+from memory_app.settings import Database, Server, Settings
+from memory_app.tenancy import schema
+from memory_app.tenancy.shards import Place
 
 IS_SHARDED = bool(os.environ.get("TEST_SHARDS"))
 
+EAST = "east"
 SHARDS = (0, 1, 2)
 SCHEMAS = tuple(map(schema_of, SHARDS))
 DIRECTORY = (
@@ -33,6 +40,9 @@ DIRECTORY = (
     "audit",
 )
 """Tables whose rows in the home shard are the ones that count."""
+
+TWO_PHASES = {"max_prepared_transactions": "50", "wal_level": "logical"}
+"""Settings of a server that can take part in transactions over several, and from which shards can move."""
 
 PATH = "everything, public"
 
@@ -60,6 +70,44 @@ BEGIN
 END
 $$
 """
+
+
+def allow_two_phases(owner_url: str) -> None:
+    """Let the server prepare transactions, from its next start on."""
+    engine = create_engine(owner_url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("ALTER SYSTEM SET max_prepared_transactions = 50"))
+    engine.dispose()
+
+
+def with_servers(database: Database) -> Database:
+    """The settings of a database, which name it a second time as another server where the suite runs over shards."""
+    if not IS_SHARDED:
+        return database
+    server = Server(url=database.url, owner_url=database.owner_url)
+    return database.model_copy(update={"servers": {EAST: server}})
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    """The same as variables of a child process."""
+    return {
+        f"MEMORY_DATABASE__SERVERS__{name.upper()}__{part}": url.get_secret_value()
+        for name, server in settings.database.servers.items()
+        for part, url in (("URL", server.url), ("OWNER_URL", server.owner_url))
+        if url is not None
+    }
+
+
+def add(settings: Settings) -> None:
+    """Make the shards."""
+    both = settings.model_copy(update={"database": with_servers(settings.database)})
+    schema.add_shards(both, 1, server=EAST)
+    schema.add_shards(both, len(SHARDS) - 2)
+
+
+def copies(connection: Connection) -> Callable[[], tuple[Place, ...]]:
+    """What a change of an agent in the home shard changes besides, all over the connection of a test."""
+    return lambda: tuple(Place(connection, schema) for schema in SCHEMAS[1:] if IS_SHARDED)
 
 
 def install(owner_url: str) -> None:

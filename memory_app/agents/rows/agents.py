@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, select, text, update
+from sqlalchemy import Connection, MetaData, Row, and_, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from memory_app.db.expressions import columns_of
 from memory_app.db.locks import locking
-from memory_app.db.shards import other_schemas
 from memory_app.db.tables.tenancy import agents
+from memory_app.tenancy.shards import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +53,26 @@ def change(
     name: str,
     *,
     parts: Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]] | None],
+    copies: Callable[[], Iterable[Place]],
 ) -> AgentRow:
     """Set the given parts (``persona``, ``policy``, ``default_memories``) of an agent, made when it is new.
 
-    Its copies in other shards then say the same. The connection works in the home shard.
+    Its copies in other shards, which ``copies`` gives, then say the same. The connection works in the home shard.
     """
     connection.execute(_ENSURE, {"tenant_id": tenant_id, "name": name})
     # An UPDATE that sets nothing is no valid SQL.
     statement = _CHANGE if parts else _READ
     row = connection.execute(statement, {"tenant": tenant_id, "agent": name, **parts}).one()
     if parts:
-        _copy_to_shards(connection, tenant_id, name)
+        # One that is missing gets its copies anew when it is restored and migrated.
+        for place in copies():
+            of_shard = agents.to_metadata(MetaData(schema=place.schema))
+            place.connection.execute(
+                update(of_shard)
+                .where(of_shard.c.tenant_id == tenant_id, of_shard.c.name == name)
+                .values({part: row._mapping[part] for part in parts})
+            )
     return _agent(row)
-
-
-def _copy_to_shards(connection: Connection, tenant_id: int, name: str) -> None:
-    # One that is missing gets its copies anew when it is restored and migrated.
-    for schema in other_schemas(connection):
-        statement = text(
-            f"""UPDATE {schema}.agents c
-            SET persona = a.persona, policy = a.policy, default_memories = a.default_memories
-            FROM public.agents a
-            WHERE a.tenant_id = :tenant AND a.name = :agent AND c.tenant_id = a.tenant_id AND c.id = a.id"""
-        )
-        connection.execute(statement, {"tenant": tenant_id, "agent": name})
 
 
 def _agent(row: Row[Any]) -> AgentRow:

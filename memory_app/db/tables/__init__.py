@@ -14,7 +14,17 @@ from memory_app.db.tables.memories import entities, evidence, feedback, links, m
 from memory_app.db.tables.schema import metadata
 from memory_app.db.tables.search import scope_models, scope_sizes, speakers, terms
 from memory_app.db.tables.sleep import images
-from memory_app.db.tables.tenancy import agents, api_keys, grants, scopes, shards, tenants, usage, users
+from memory_app.db.tables.tenancy import (
+    agents,
+    api_keys,
+    decisions,
+    grants,
+    scopes,
+    shards,
+    tenants,
+    usage,
+    users,
+)
 from memory_app.db.tables.transfer import checkpoints, import_parts
 from memory_app.db.tables.turns import sessions, turns
 
@@ -23,6 +33,7 @@ __all__ = [
     "api_keys",
     "audit",
     "checkpoints",
+    "decisions",
     "deliveries",
     "entities",
     "erased_turns",

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    Uuid,
     text,
 )
 
@@ -171,9 +172,26 @@ shards = Table(
     Column("revision", Text),
     Column("is_open", Boolean, nullable=False, server_default=text("true")),
     instant("created_at", now=True),
+    # The name of the PostgreSQL server that it is on; NULL: that of the home shard.
+    Column("server", Text),
+    # The server that it is being moved to; closed: where it was nobody writes any more, and where it goes nobody yet.
+    Column("moves_to", Text),
+    Column("is_closed", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id"),
 )
 """The shards, in the directory; ``is_open``: new users come to it."""
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("id", Uuid, nullable=False),
+    # False: whoever was to commit comes too late.
+    Column("is_commit", Boolean, nullable=False, server_default=text("true")),
+    instant("decided_at", now=True),
+    PrimaryKeyConstraint("id"),
+    Index("decisions_decided_idx", "decided_at"),
+)
+"""Transactions over several servers, in the directory: those that are prepared elsewhere take effect, or do not."""
 
 usage = Table(
     "usage",

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_, select, text
 
 from memory_app.db.locks import locking
-from memory_app.db.shards import other_schemas
 from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
 from memory_app.forget.rows.persons import COUNTS_ELSEWHERE, DELETE_ROWS, DELETE_SCOPES, TABLES
 from memory_app.tenancy.rows import keys
+from memory_app.tenancy.shards import Place
 
 _BEFORE = bindparam("before", type_=DateTime(timezone=True))
 _IS_AGENT = and_(agents.c.tenant_id == bindparam("tenant"), agents.c.name == bindparam("agent"))
@@ -89,30 +89,32 @@ def delete_scope(connection: Connection, tenant_id: int, scope_id: int) -> dict[
     return {table: count for table, count in counts.items() if count}
 
 
-def delete_entry(connection: Connection, tenant_id: int, agent: str) -> dict[str, int] | None:
-    """Delete the agent in the directory and its copies in all shards; None where it has a scope again.
+def delete_entry(
+    connection: Connection, tenant_id: int, agent: str, *, copies: Sequence[Place]
+) -> dict[str, int] | None:
+    """Delete the agent in the directory and its copies in other shards; None where it has a scope again.
 
     The connection works in the home shard. From here on to the end of the transaction no scope of it is made.
     """
     values = {"tenant": tenant_id, "agent": agent, "before": None}
     if connection.execute(_LOCK_AGENT, values).one_or_none() is None:
         return delete_named(connection, tenant_id, agent)
-    for schema in other_schemas(connection):
+    for place in copies:
         is_used = text(
-            f"""SELECT EXISTS (SELECT FROM {schema}.scopes c JOIN {schema}.agents a ON a.id = c.agent_id
+            f"""SELECT EXISTS (SELECT FROM {place.schema}.scopes c JOIN {place.schema}.agents a ON a.id = c.agent_id
             WHERE a.tenant_id = :tenant AND a.name = :agent)"""
         )
-        connection.execute(
-            text(f"SELECT FROM {schema}.agents WHERE tenant_id = :tenant AND name = :agent FOR UPDATE"),
+        place.connection.execute(
+            text(f"SELECT FROM {place.schema}.agents WHERE tenant_id = :tenant AND name = :agent FOR UPDATE"),
             values,
         )
-        if connection.execute(is_used, values).scalar_one():
+        if place.connection.execute(is_used, values).scalar_one():
             return None
     if connection.execute(_HAS_SCOPES, values).scalar_one():
         return None
-    for schema in other_schemas(connection):
-        connection.execute(
-            text(f"DELETE FROM {schema}.agents WHERE tenant_id = :tenant AND name = :agent"), values
+    for place in copies:
+        place.connection.execute(
+            text(f"DELETE FROM {place.schema}.agents WHERE tenant_id = :tenant AND name = :agent"), values
         )
     named = delete_named(connection, tenant_id, agent)
     return {**named, "agents": connection.execute(_DELETE_AGENT, values).rowcount}

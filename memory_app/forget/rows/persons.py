@@ -9,7 +9,7 @@ from sqlalchemy import Connection, DateTime, and_, bindparam, delete, func, or_,
 
 from memory_app.db.expressions import among, not_among
 from memory_app.db.locks import locking
-from memory_app.db.shards import HOME, at_home, shard_of
+from memory_app.db.shards import HOME, at_home, directory_of, shard_of
 from memory_app.db.tables import metadata
 from memory_app.db.tables.events import webhooks
 from memory_app.db.tables.memories import evidence
@@ -126,7 +126,7 @@ _NEW_ENTRY = text(
 
 def lock_entry(connection: Connection, tenant_id: int, user: str) -> None:
     """Hold the user's entry in the directory until the end of the transaction: nobody moves the user meanwhile."""
-    connection.execute(_LOCK_ENTRY, {"tenant": tenant_id, "name": user})
+    directory_of(connection).execute(_LOCK_ENTRY, {"tenant": tenant_id, "name": user})
 
 
 def lock_user(
@@ -154,10 +154,10 @@ def delete_named(
 ) -> dict[str, int]:
     """Delete the keys and webhooks that are for this person alone, and so name them; rows by table."""
     # In the home shard, as the directory is.
-    with at_home(connection):
+    with at_home(connection, writes=True) as home:
         counts = {
-            "api_keys": keys.delete_named(connection, user=user, before=before),
-            "webhooks": connection.execute(
+            "api_keys": keys.delete_named(home, user=user, before=before),
+            "webhooks": home.execute(
                 _DELETE_WEBHOOKS, {"tenant": tenant_id, "name": user, "before": before}
             ).rowcount,
         }
@@ -197,7 +197,7 @@ def delete_user(
     counts["scopes"] = connection.execute(DELETE_SCOPES, values).rowcount
     counts["users"] = connection.execute(_DELETE_USER, values).rowcount
     if shard_of(connection) != HOME:
-        connection.execute(_DELETE_ENTRY, values)
+        directory_of(connection, writes=True).execute(_DELETE_ENTRY, values)
     return {table: count for table, count in counts.items() if count}
 
 
@@ -206,6 +206,6 @@ def start_anew(connection: Connection, tenant_id: int, *, user_id: int, scope_id
     values = {"tenant": tenant_id, "user": user_id, "scopes": list(scope_ids)}
     connection.execute(_NEW_USER, values)
     if shard_of(connection) != HOME:
-        connection.execute(_NEW_ENTRY, values)
+        directory_of(connection, writes=True).execute(_NEW_ENTRY, values)
     # The default memories of the agents were erased with the rest, so they are stored again.
     connection.execute(_NEW_SCOPES, values)

@@ -101,6 +101,6 @@ def visible_by_ids(connection: Connection, row: ScopeRow, ids: Sequence[UUID]) -
     return names.over_visible(
         connection,
         row,
-        lambda scopes: by_ids(connection, scopes, ids),
+        lambda place, scopes: by_ids(place, scopes, ids),
         order=lambda memory: ids.index(memory.id),
     )

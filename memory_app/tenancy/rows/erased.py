@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, select, text
 
 from memory_app.db.expressions import before_if_given, columns_of
 from memory_app.db.locks import locking
+from memory_app.db.shards import directory_of
 from memory_app.db.tables.forget import refused_messages
 from memory_app.records.erased import Refusal
 
@@ -81,19 +82,19 @@ _LIST = (
 
 def hold_name(connection: Connection, tenant_id: int, user: str) -> None:
     """Keep this person from being erased until the end of the transaction, also when nothing is stored of them yet."""
-    connection.execute(_HOLD, {"tenant": tenant_id, "name": user})
+    directory_of(connection).execute(_HOLD, {"tenant": tenant_id, "name": user})
 
 
 def take_name(connection: Connection, tenant_id: int, user: str) -> None:
     """Wait for those who hold the person's name, and let others wait until the end of the transaction."""
-    connection.execute(_TAKE, {"tenant": tenant_id, "name": user})
+    directory_of(connection).execute(_TAKE, {"tenant": tenant_id, "name": user})
 
 
 def newest(
     connection: Connection, tenant_id: int, digests: Sequence[bytes]
 ) -> tuple[datetime | None, datetime]:
     """When anything with one of the digests was erased last, or None; and the database's clock."""
-    row = connection.execute(_NEWEST, {"tenant": tenant_id, "digests": list(digests)}).one()
+    row = directory_of(connection).execute(_NEWEST, {"tenant": tenant_id, "digests": list(digests)}).one()
     return row.erased_at, row.now
 
 
@@ -101,9 +102,10 @@ def add_turns(connection: Connection, tenant_id: int, digests: Sequence[bytes], 
     """Note turns that are erased; some of those that were noted longer ago than ``keep`` are dropped."""
     if not digests:
         return
-    connection.execute(_DROP_OLD_TURNS, {"tenant": tenant_id, "age": keep, "most": OLD_ROWS + len(digests)})
+    directory = directory_of(connection, writes=True)
+    directory.execute(_DROP_OLD_TURNS, {"tenant": tenant_id, "age": keep, "most": OLD_ROWS + len(digests)})
     # In one order, as everywhere: two erasures of the same turns must not wait for each other in a circle.
-    connection.execute(_ADD_TURNS, {"tenant": tenant_id, "digests": sorted(set(digests))})
+    directory.execute(_ADD_TURNS, {"tenant": tenant_id, "digests": sorted(set(digests))})
 
 
 def add_message(

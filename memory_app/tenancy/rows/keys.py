@@ -191,6 +191,7 @@ def note_use(connection: Connection, key_id: int) -> None:
 def ensure_tenant(connection: Connection, name: str) -> int:
     """The id of a tenant, made when it is new. Needs the owner's connection."""
     connection.execute(_ENSURE_TENANT, {"name": name})
+    # On other servers the first user of the tenant brings it.
     for schema in other_schemas(connection):
         copy = f"INSERT INTO {schema}.tenants OVERRIDING SYSTEM VALUE SELECT * FROM public.tenants WHERE name = :name"
         connection.execute(text(f"{copy} ON CONFLICT DO NOTHING"), {"name": name})

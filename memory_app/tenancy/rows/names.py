@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, func, select, text, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Table,
+    TextClause,
+    bindparam,
+    func,
+    select,
+    text,
+    update,
+)
 
 from memory_app.db.expressions import among, column_list
 from memory_app.db.locks import locking
-from memory_app.db.shards import HOME, at_home, shard_of
+from memory_app.db.shards import HOME, at_home, directory_of, home_engine_of, shard_of
 from memory_app.db.tables.tenancy import agents, scopes, users
 from memory_app.db.tables.turns import sessions
 from memory_app.errors import Moved, NotFound
@@ -64,9 +76,14 @@ _COLUMNS = f"""c.id, c.agent_id, c.user_id, {ZONE} AS time_zone, a.name AS agent
     ARRAY(SELECT c.id UNION
           SELECT v.id FROM scopes v
           WHERE v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS visible,
-    ARRAY(SELECT v.id FROM public.scopes v
+    {{shared}} AS shared"""
+_SHARED = """ARRAY(SELECT v.id FROM public.scopes v
           WHERE current_schema() <> 'public'
-            AND v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1) AS shared"""
+            AND v.tenant_id = c.tenant_id AND v.agent_id = c.agent_id AND v.user_id IS NULL ORDER BY 1)"""
+# Asked of the directory, where that is on another server.
+_SHARED_OF_AGENT = text(
+    "SELECT v.id FROM public.scopes v WHERE v.agent_id = :agent AND v.user_id IS NULL ORDER BY 1"
+)
 
 # An agent may know a million people. Names become keys before the scope is looked for, so that no plan, however old
 # the statistics, can come by way of all of them.
@@ -75,29 +92,23 @@ USER_ID = "(SELECT id FROM users WHERE tenant_id = :tenant AND name = :user)"
 _SESSION_ID = select(sessions.c.id).where(
     sessions.c.scope_id == bindparam("scope"), sessions.c.name == bindparam("name")
 )
-_FIND = text(
-    f"""
+_FIND = f"""
     SELECT {_COLUMNS}
     FROM scopes c JOIN agents a ON a.id = c.agent_id JOIN users u ON u.id = c.user_id
     WHERE c.tenant_id = :tenant AND c.agent_id = {AGENT_ID} AND c.user_id = {USER_ID}
     """
-)
-_FIND_OF_AGENT = text(
-    f"""
+_FIND_OF_AGENT = f"""
     SELECT {_COLUMNS}
     FROM scopes c JOIN agents a ON a.id = c.agent_id LEFT JOIN users u ON u.id = c.user_id
     WHERE c.tenant_id = :tenant AND c.agent_id = {AGENT_ID} AND c.user_id IS NULL
     """
-)
-_READ = text(
-    f"""
+_READ = f"""
     SELECT {_COLUMNS}
     FROM scopes c JOIN agents a ON a.id = c.agent_id LEFT JOIN users u ON u.id = c.user_id
     WHERE c.id = :scope
     """
-)
 
-# First in the directory. Another shard then gets a copy of both rows, for its foreign keys. The agent FOR SHARE, so
+# First in the directory. Another shard then gets a copy of the rows, for its foreign keys. The agent FOR SHARE, so
 # that a change of it either comes before the copy or changes it, too.
 _ENTER_AGENT = text(
     "INSERT INTO public.agents (tenant_id, name) VALUES (:tenant, :agent) ON CONFLICT DO NOTHING"
@@ -105,16 +116,21 @@ _ENTER_AGENT = text(
 _ENTER_USER = text(
     "INSERT INTO public.users (tenant_id, name, shard) VALUES (:tenant, :user, :shard) ON CONFLICT DO NOTHING"
 )
-_COPY_AGENT = text(
-    f"""INSERT INTO agents ({column_list(agents.c)}) OVERRIDING SYSTEM VALUE
-    SELECT {column_list(agents.c)} FROM public.agents WHERE tenant_id = :tenant AND name = :agent FOR SHARE
-    ON CONFLICT DO NOTHING"""
+_ENTRY_OF_AGENT = locking(
+    "agent",
+    text("SELECT to_jsonb(a) FROM public.agents a WHERE tenant_id = :tenant AND name = :agent FOR SHARE"),
 )
-_COPY_USER = text(
-    f"""INSERT INTO users ({column_list(users.c)}) OVERRIDING SYSTEM VALUE
-    SELECT {column_list(users.c)} FROM public.users WHERE tenant_id = :tenant AND name = :user
-    ON CONFLICT DO NOTHING"""
-)
+_ENTRY_OF_USER = text("SELECT to_jsonb(u) FROM public.users u WHERE tenant_id = :tenant AND name = :user")
+_ENTRY_OF_TENANT = text("SELECT to_jsonb(t) FROM public.tenants t WHERE id = :tenant")
+_COPY = {
+    table.name: text(
+        f"""INSERT INTO {table.name} ({column_list(table.c)}) OVERRIDING SYSTEM VALUE
+        SELECT {column_list(table.c)}
+        FROM jsonb_populate_record(CAST(NULL AS {table.name}), CAST(:entry AS jsonb)) ON CONFLICT DO NOTHING"""
+    )
+    for table in (agents, users)
+}
+_COPY_TENANT = text("SELECT copy_tenant(CAST(:entry AS jsonb))")
 _USERS_SHARD = text("SELECT shard FROM public.users WHERE tenant_id = :tenant AND name = :user")
 # Held until the end of the transaction, so that nobody moves or erases the user meanwhile.
 _HELD_USERS_SHARD = locking("user", text(f"{_USERS_SHARD} FOR KEY SHARE"))
@@ -171,11 +187,11 @@ def find_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeRow
     names = {"tenant": tenant_id, "agent": scope.agent}
     # Two statements: one for both would need IS NOT DISTINCT FROM, which no index serves.
     if scope.user is None:
-        row = connection.execute(_FIND_OF_AGENT, names).one_or_none()
+        row = _read_row(connection, _FIND_OF_AGENT, names)
     else:
-        row = connection.execute(_FIND, {**names, "user": scope.user}).one_or_none()
+        row = _read_row(connection, _FIND, {**names, "user": scope.user})
     if row is not None:
-        return _scope_row(row)
+        return row
     check_users_shard(connection, tenant_id, scope.user)
     return None
 
@@ -190,31 +206,32 @@ def check_users_shard(
     if user is None:
         return
     statement = _HELD_USERS_SHARD if hold else _USERS_SHARD
-    shard = connection.execute(statement, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+    directory = directory_of(connection)
+    shard = directory.execute(statement, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
     if shard is not None and shard != shard_of(connection):
         raise Moved(shard)
 
 
 def read_scope(connection: Connection, scope_id: int) -> ScopeRow | None:
     """The scope by its key, or None when the person was forgotten."""
-    row = connection.execute(_READ, {"scope": scope_id}).one_or_none()
-    return None if row is None else _scope_row(row)
+    return _read_row(connection, _READ, {"scope": scope_id})
 
 
 def over_visible(
     connection: Connection,
     row: ScopeRow,
-    read: Callable[[tuple[int, ...]], Sequence[Item]],
+    read: Callable[[Connection, tuple[int, ...]], Sequence[Item]],
     *,
     order: Callable[[Item], Any] | None = None,
 ) -> tuple[Item, ...]:
     """What ``read`` finds in the scopes that a question may look at: in this shard, and where they are apart also in
-    the home shard. Each part comes in its own order; ``order`` is the key of both together."""
-    items = tuple(read(row.visible))
+    the home shard, over the connection that ``read`` gets. Each part comes in its own order; ``order`` is the key of
+    both together."""
+    items = tuple(read(connection, row.visible))
     if not row.shared:
         return items
-    with at_home(connection):
-        items = (*items, *read(row.shared))
+    with at_home(connection) as home:
+        items = (*items, *read(home, row.shared))
     return items if order is None else tuple(sorted(items, key=order))
 
 
@@ -237,12 +254,14 @@ def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeR
     shard = shard_of(connection)
     names = {"tenant": tenant_id, "agent": scope.agent, "user": scope.user, "shard": shard}
     # Each row in its own statement, and each may be there already: somebody else may be making the same scope.
-    connection.execute(_ENTER_AGENT, names)
+    directory = directory_of(connection, writes=True)
+    directory.execute(_ENTER_AGENT, names)
     if scope.user is not None:
-        connection.execute(_ENTER_USER, names)
+        directory.execute(_ENTER_USER, names)
     if shard != HOME:
-        connection.execute(_COPY_AGENT, names)
-        connection.execute(_COPY_USER, names)
+        copy_tenant(connection, directory, tenant_id)
+        _copy(connection, agents, directory.execute(_ENTRY_OF_AGENT, names).scalar_one_or_none())
+        _copy(connection, users, directory.execute(_ENTRY_OF_USER, names).scalar_one_or_none())
     is_new = bool(connection.execute(_ENSURE_SCOPE, names).rowcount)
     # The directory decides: another process may have put the same user elsewhere, or be moving the user. A user whose
     # scope was there is not held: an erasure has the scope and waits for the user, and we shall wait for the scope.
@@ -256,15 +275,32 @@ def ensure_user(connection: Connection, tenant_id: int, user: str) -> None:
     Raises `Moved` where the user is in another shard than that of the connection.
     """
     names = {"tenant": tenant_id, "user": user, "shard": shard_of(connection)}
-    connection.execute(_ENTER_USER, names)
+    directory = directory_of(connection, writes=True)
+    directory.execute(_ENTER_USER, names)
     if shard_of(connection) != HOME:
-        connection.execute(_COPY_USER, names)
+        copy_tenant(connection, directory, tenant_id)
+        _copy(connection, users, directory.execute(_ENTRY_OF_USER, names).scalar_one_or_none())
     check_users_shard(connection, tenant_id, user, hold=True)
+
+
+def copy_tenant(connection: Connection, directory: Connection, tenant_id: int) -> None:
+    """What foreign keys of the connection's shard refer to; on the server of the home shard the tenant's first key
+    brought it."""
+    if connection is not directory:
+        entry = directory.execute(_ENTRY_OF_TENANT, {"tenant": tenant_id}).scalar_one()
+        connection.execute(_COPY_TENANT, {"entry": json.dumps(entry)})
+
+
+def _copy(connection: Connection, table: Table, entry: Mapping[str, Any] | None) -> None:
+    """Copy an entry of the directory to the shard; None where it went meanwhile."""
+    if entry is not None:
+        connection.execute(_COPY[table.name], {"entry": json.dumps(entry)})
 
 
 def need_user(connection: Connection, tenant_id: int, user: str) -> None:
     """Raise `NotFound` for a user who is not in the directory, `Moved` for one who is in another shard."""
-    shard = connection.execute(_USERS_SHARD, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
+    directory = directory_of(connection)
+    shard = directory.execute(_USERS_SHARD, {"tenant": tenant_id, "user": user}).scalar_one_or_none()
     if shard is None:
         raise NotFound(f"no user {user!r}", field="user")
     check_users_shard(connection, tenant_id, user)
@@ -303,7 +339,7 @@ class AgentStart:
 
 def agent_start(connection: Connection, tenant_id: int, agent: str) -> AgentStart | None:
     """Read an agent that may not have met anybody yet; None when nothing is stored of it."""
-    row = connection.execute(_AGENT_START, {"tenant": tenant_id, "agent": agent}).one_or_none()
+    row = directory_of(connection).execute(_AGENT_START, {"tenant": tenant_id, "agent": agent}).one_or_none()
     return None if row is None else AgentStart(**row._mapping)
 
 
@@ -323,7 +359,23 @@ def mark_seeded(connection: Connection, scope_id: int) -> None:
     connection.execute(_MARK_SEEDED, {"scope": scope_id})
 
 
-def _scope_row(row: Row[Any]) -> ScopeRow:
+def _read_row(connection: Connection, statement: str, values: Mapping[str, Any]) -> ScopeRow | None:
+    is_apart = home_engine_of(connection) is not None
+    row = connection.execute(_statement(statement, is_apart=is_apart), values).one_or_none()
+    if row is None:
+        return None
+    shared = row.shared
+    if is_apart:
+        shared = directory_of(connection).execute(_SHARED_OF_AGENT, {"agent": row.agent_id}).scalars()
+    return _scope_row(row, tuple(shared))
+
+
+@cache
+def _statement(statement: str, *, is_apart: bool) -> TextClause:
+    return text(statement.replace("{shared}", "CAST(NULL AS bigint[])" if is_apart else _SHARED))
+
+
+def _scope_row(row: Row[Any], shared: tuple[int, ...]) -> ScopeRow:
     return ScopeRow(
         id=row.id,
         agent_id=row.agent_id,
@@ -339,7 +391,7 @@ def _scope_row(row: Row[Any]) -> ScopeRow:
         seeded_at=row.seeded_at,
         now=row.now,
         visible=tuple(row.visible),
-        shared=tuple(row.shared),
+        shared=shared,
     )
 
 

@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, TextClause, text
 
-from memory_app.db.shards import HOME, shard_of
+from memory_app.db.shards import HOME, directory_of, shard_of
+
+_TABLES = ("users", "public.users")
+"""The copy in the user's shard, and the entry in the directory."""
 
 # Whoever records holds a session by now, for which an erasure of the user waits who holds the user. A later turn notes
 # the offset as well.
@@ -18,11 +21,10 @@ _NOTE_OFFSET = {
         f"""
         UPDATE {table} SET utc_offset = :utc_offset
         WHERE tenant_id = :tenant AND id = (
-            SELECT u.id FROM {table} u JOIN scopes c ON c.tenant_id = u.tenant_id AND c.user_id = u.id
-            WHERE c.tenant_id = :tenant AND c.id = :scope FOR NO KEY UPDATE OF u SKIP LOCKED)
+            SELECT u.id FROM {table} u WHERE u.tenant_id = :tenant AND u.id = :user FOR NO KEY UPDATE SKIP LOCKED)
         """
     )
-    for table in ("users", "public.users")
+    for table in _TABLES
 }
 # Only where nobody set one; somebody who holds the user is waited for by none, as above.
 _NOTE_ZONE = {
@@ -30,24 +32,24 @@ _NOTE_ZONE = {
         f"""
         UPDATE {table} SET time_zone = :time_zone
         WHERE tenant_id = :tenant AND NOT zone_is_set AND id = (
-            SELECT u.id FROM {table} u JOIN scopes c ON c.tenant_id = u.tenant_id AND c.user_id = u.id
-            WHERE c.tenant_id = :tenant AND c.id = :scope FOR NO KEY UPDATE OF u SKIP LOCKED)
+            SELECT u.id FROM {table} u WHERE u.tenant_id = :tenant AND u.id = :user FOR NO KEY UPDATE SKIP LOCKED)
         """
     )
-    for table in ("users", "public.users")
+    for table in _TABLES
 }
+_USER_OF_SCOPE = text("SELECT user_id FROM scopes WHERE tenant_id = :tenant AND id = :scope")
 _SET_TIME_ZONE = {
     table: text(
         f"UPDATE {table} SET time_zone = :time_zone, zone_is_set = :is_set WHERE tenant_id = :tenant AND name = :user"
     )
-    for table in ("users", "public.users")
+    for table in _TABLES
 }
 _SET_NAMES = {
     table: text(
         f"""UPDATE {table} SET label = :label, aliases = CAST(:aliases AS text[])
         WHERE tenant_id = :tenant AND name = :user"""
     )
-    for table in ("users", "public.users")
+    for table in _TABLES
 }
 
 
@@ -70,22 +72,26 @@ def set_names(
     _change_user(connection, _SET_NAMES, values)
 
 
-def note_offset(connection: Connection, tenant_id: int, scope_id: int, *, utc_offset: str) -> None:
-    """The offset of the times that the user of the scope sends: their zone while none is set."""
-    values = {"tenant": tenant_id, "scope": scope_id, "utc_offset": utc_offset}
+def note_offset(connection: Connection, tenant_id: int, user_id: int, *, utc_offset: str) -> None:
+    """The offset of the times that the user sends: their zone while none is set."""
+    values = {"tenant": tenant_id, "user": user_id, "utc_offset": utc_offset}
     _change_user(connection, _NOTE_OFFSET, values)
 
 
 def note_zone(connection: Connection, tenant_id: int, scope_id: int, *, zone: str) -> None:
     """The zone that the user of the scope says is theirs; it counts unless somebody set one."""
-    _change_user(connection, _NOTE_ZONE, {"tenant": tenant_id, "scope": scope_id, "time_zone": zone})
+    names = {"tenant": tenant_id, "scope": scope_id}
+    user_id = connection.execute(_USER_OF_SCOPE, names).scalar_one_or_none()
+    if user_id is not None:
+        _change_user(connection, _NOTE_ZONE, {"tenant": tenant_id, "user": user_id, "time_zone": zone})
 
 
 def _change_user(
     connection: Connection, statements: Mapping[str, TextClause], values: Mapping[str, object]
 ) -> None:
     """Change the entry in the directory and its copy, by statements for each table."""
-    for table, statement in statements.items():
-        # In the home shard both are one.
-        if table == "users" or shard_of(connection) != HOME:
-            connection.execute(statement, values)
+    copy, entry = (statements[table] for table in _TABLES)
+    connection.execute(copy, values)
+    # In the home shard both are one.
+    if shard_of(connection) != HOME:
+        directory_of(connection, writes=True).execute(entry, values)

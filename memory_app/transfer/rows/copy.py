@@ -23,8 +23,8 @@ from memory_app.errors import Conflict, StoreUnavailable
 TABLES = tuple(table.name for table in metadata.sorted_tables)
 """Each after those that it refers to."""
 
-# The list of shards belongs to no tenant.
-_ROW_LEVEL_SECURITY = tuple(name for name in TABLES if name != "shards")
+# The list of shards belongs to no tenant, and neither do decisions.
+_ROW_LEVEL_SECURITY = tuple(name for name in TABLES if name not in ("shards", "decisions"))
 
 SCHEMA = "public"
 PROGRESS_BYTES = 50_000_000
@@ -54,6 +54,7 @@ _COUNTERS = text(
     WHERE a.attrelid = CAST(:table AS regclass) AND a.attnum > 0 AND NOT a.attisdropped AND a.attidentity <> ''
     """
 )
+_OTHER_SHARDS = text("SELECT count(*) FROM public.shards WHERE id > 0")
 _ENCODING = text("SELECT current_setting('server_encoding')")
 
 LOCK_NOT_AVAILABLE = "55P03"
@@ -110,6 +111,11 @@ def close_target(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {_named(table)} ENABLE TRIGGER USER"))
     for table in _ROW_LEVEL_SECURITY:
         connection.execute(text(f"ALTER TABLE {_named(table)} FORCE ROW LEVEL SECURITY"))
+
+
+def other_shards(connection: Connection) -> int:
+    """How many shards there are beside the home shard."""
+    return int(connection.execute(_OTHER_SHARDS).scalar_one())
 
 
 def full_tables(connection: Connection) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Copy all rows of a user from one shard of a server to another, and delete them where they were."""
+"""Copy all rows of a user from one shard to another, and delete them where they were."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ from sqlalchemy import Connection, Table, text
 
 from memory_app.db.expressions import column_list
 from memory_app.db.locks import locking
-from memory_app.db.shards import HOME, schema_of
+from memory_app.db.shards import HOME
 from memory_app.db.tables import metadata
 from memory_app.errors import Permanent
+from memory_app.tenancy.rows import names
+from memory_app.tenancy.shards import Place
 
 TABLES = (
     "scopes",
@@ -59,6 +62,26 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
     "scope_models": {"is_indexed": "false"},
 }
 
+# On another server numbers of transactions mean something else: there the rows are from before all that is told.
+_ON_ANOTHER_SERVER: Mapping[str, Mapping[str, str]] = {
+    table: {column: f"CASE WHEN {column} IS NOT NULL THEN 0 END" for column in columns}
+    for table, columns in {
+        "turns": ("indexed_xact", "settled_xact"),
+        "memories": ("altered_xact",),
+    }.items()
+}
+_BEFORE_ALL: Mapping[str, Mapping[str, str]] = {
+    "runs": {
+        "created_xact": "0",
+        "finished_xact": "CASE WHEN finished_at IS NOT NULL THEN 0 END",
+    },
+    "memories": {"stored_xact": "0"},
+    "turns": {"accepted_xact": "0"},
+}
+
+ROWS_AT_ONCE = 200
+"""Rows that are held in memory on their way from one server to another; a vector is some kilobytes of text."""
+
 _LOCK_USER = locking(
     "user",
     text("SELECT id, shard FROM public.users WHERE tenant_id = :tenant AND name = :user FOR UPDATE"),
@@ -82,12 +105,13 @@ def lock_user(connection: Connection, tenant_id: int, user: str) -> LockedUser |
     return None if row is None else LockedUser(row.id, row.shard)
 
 
-def lock_scopes(connection: Connection, tenant_id: int, user: LockedUser) -> tuple[int, ...]:
+def lock_scopes(source: Place, tenant_id: int, user: LockedUser) -> tuple[int, ...]:
     """Hold the scopes and the sessions of a user: whoever writes to them has done so, or waits and finds them gone.
 
     In the order of everybody else, who take a scope before its sessions, and a session before they refer to its scope.
     """
-    schema = schema_of(user.shard)
+    schema, connection = source.schema, source.connection
+    connection.execute(_WORK_LONG)
     values: dict[str, Any] = {"tenant": tenant_id, "user": user.id}
     scopes = f"SELECT id FROM {schema}.scopes WHERE tenant_id = :tenant AND user_id = :user ORDER BY id"
     ids = tuple(connection.execute(locking("scope", text(f"{scopes} FOR NO KEY UPDATE")), values).scalars())
@@ -98,73 +122,116 @@ def lock_scopes(connection: Connection, tenant_id: int, user: LockedUser) -> tup
     return ids
 
 
-def shared_evidence(connection: Connection, user: LockedUser, scope_ids: Sequence[int]) -> int:
+def shared_evidence(source: Place, scope_ids: Sequence[int]) -> int:
     """How often a memory of another scope rests on a turn of these."""
     count = text(
-        f"""SELECT count(*) FROM {schema_of(user.shard)}.evidence
+        f"""SELECT count(*) FROM {source.schema}.evidence
         WHERE turn_scope_id = ANY(:scopes) AND NOT scope_id = ANY(:scopes)"""
     )
-    return int(connection.execute(count, {"scopes": list(scope_ids)}).scalar_one())
+    return int(source.connection.execute(count, {"scopes": list(scope_ids)}).scalar_one())
 
 
-def move(
-    connection: Connection, tenant_id: int, user: LockedUser, *, to: int, scope_ids: Sequence[int]
-) -> dict[str, int]:
-    """Move the rows of the locked scopes; how many by table. The user's entry then names the new shard."""
-    values: dict[str, Any] = {"tenant": tenant_id, "user": user.id, "scopes": list(scope_ids), "shard": to}
-    connection.execute(_SET_SHARD, values)
-    _copy_directory(connection, user, to=to, values=values)
-    moved = {}
-    for name in TABLES:
-        moved[name] = connection.execute(_copy(metadata.tables[name], user.shard, to), values).rowcount
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move of a user whose scopes are locked; ``directory`` is the home shard, which is told of it."""
+
+    tenant_id: int
+    user: LockedUser
+    scope_ids: Sequence[int]
+    directory: Connection
+    source: Place
+    target: Place
+    to: int
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {
+            "tenant": self.tenant_id,
+            "user": self.user.id,
+            "scopes": list(self.scope_ids),
+            "shard": self.to,
+        }
+
+
+def move(moving: Move) -> dict[str, int]:
+    """Move the rows; how many by table. The user's entry then names the new shard."""
+    source, target, values = moving.source, moving.target, moving.values
+    target.connection.execute(_WORK_LONG)
+    moving.directory.execute(_SET_SHARD, values)
+    _copy_directory(moving)
+    moved = {name: _copy(metadata.tables[name], source, target, values) for name in TABLES}
     for name in reversed(TABLES):
-        deleted = connection.execute(_delete(name, user.shard), values).rowcount
+        deleted = source.connection.execute(_delete(name, source), values).rowcount
         # They are locked, so nobody can have added any. Should it be otherwise, nothing may be lost.
         if deleted != moved[name]:
             raise Permanent(
                 f"{name}: {moved[name]} rows were copied and {deleted} deleted; nothing was moved"
             )
-    if user.shard != HOME:
-        connection.execute(text(f"DELETE FROM {schema_of(user.shard)}.users WHERE id = :user"), values)
+    if moving.user.shard != HOME:
+        source.connection.execute(text(f"DELETE FROM {source.schema}.users WHERE id = :user"), values)
     return moved
 
 
-def _copy_directory(connection: Connection, user: LockedUser, *, to: int, values: Mapping[str, Any]) -> None:
+def _copy_directory(moving: Move) -> None:
     """What foreign keys of the new shard refer to: the user, and the agents who know the user."""
-    if to == HOME:
+    if moving.to == HOME:
         return
-    schema = schema_of(to)
-    for table, which in (
-        ("users", "id = :user"),
-        (
-            "agents",
-            f"id IN (SELECT agent_id FROM {schema_of(user.shard)}.scopes WHERE id = ANY(:scopes))",
-        ),
-    ):
+    source = moving.source
+    agent_ids = text(f"SELECT DISTINCT agent_id FROM {source.schema}.scopes WHERE id = ANY(:scopes)")
+    agents = list(source.connection.execute(agent_ids, moving.values).scalars())
+    if moving.target.connection is not moving.directory:
+        names.copy_tenant(moving.target.connection, moving.directory, moving.tenant_id)
+    for table, which in (("users", "id = :user"), ("agents", "id = ANY(:agents)")):
         columns = column_list(metadata.tables[table].c)
         # FOR SHARE: a change of the agent comes before the copy, or changes it, too.
-        connection.execute(
-            text(
-                f"""INSERT INTO {schema}.{table} ({columns}) OVERRIDING SYSTEM VALUE
-                SELECT {columns} FROM public.{table} WHERE tenant_id = :tenant AND {which} FOR SHARE
-                ON CONFLICT DO NOTHING"""
-            ),
-            values,
+        entries = text(
+            f"SELECT to_jsonb(e) FROM public.{table} e WHERE tenant_id = :tenant AND {which} FOR SHARE"
         )
+        place = moving.target
+        insert = text(
+            f"""INSERT INTO {place.schema}.{table} ({columns}) OVERRIDING SYSTEM VALUE
+            SELECT {columns}
+            FROM jsonb_populate_recordset(CAST(NULL AS {place.schema}.{table}), CAST(:rows AS jsonb))
+            ON CONFLICT DO NOTHING"""
+        )
+        rows = moving.directory.execute(entries, {**moving.values, "agents": agents}).scalars().all()
+        place.connection.execute(insert, {"rows": _json(rows)})
 
 
 def _of_scopes(table: str) -> str:
     return "id = ANY(:scopes)" if table == "scopes" else "scope_id = ANY(:scopes)"
 
 
-def _copy(table: Table, source: int, to: int) -> Any:
+def _copy(table: Table, source: Place, target: Place, values: Mapping[str, Any]) -> int:
+    """Copy the rows of a table; how many."""
     columns = column_list(table.c)
-    given = column_list(table.c, None, **_INSTEAD.get(table.name, {}))
-    return text(
-        f"""INSERT INTO {schema_of(to)}.{table.name} ({columns}) OVERRIDING SYSTEM VALUE
-        SELECT {given} FROM {schema_of(source)}.{table.name} WHERE {_of_scopes(table.name)}"""
+    instead = dict(_INSTEAD.get(table.name, {}))
+    into = f"INSERT INTO {target.schema}.{table.name} ({columns}) OVERRIDING SYSTEM VALUE"
+    which = f"{source.schema}.{table.name} WHERE {_of_scopes(table.name)}"
+    if source.connection is target.connection:
+        given = column_list(table.c, None, **instead)
+        return source.connection.execute(text(f"{into} SELECT {given} FROM {which}"), values).rowcount
+    instead |= {**_ON_ANOTHER_SERVER.get(table.name, {}), **_BEFORE_ALL.get(table.name, {})}
+    given = column_list(table.c, None, **instead)
+    insert = text(
+        f"""{into} SELECT {given}
+        FROM jsonb_populate_recordset(CAST(NULL AS {target.schema}.{table.name}), CAST(:rows AS jsonb))"""
     )
+    # As text on the way: a vector is a text in JSON, and numbers are written so that they are read as the same.
+    found = source.connection.execute(
+        text(f"SELECT CAST(to_jsonb(r) AS text) FROM (SELECT * FROM {which}) r"),
+        values,
+        execution_options={"stream_results": True},
+    )
+    copied = 0
+    for part in found.scalars().partitions(ROWS_AT_ONCE):
+        copied += target.connection.execute(insert, {"rows": f"[{','.join(part)}]"}).rowcount
+    return copied
 
 
-def _delete(table: str, source: int) -> Any:
-    return text(f"DELETE FROM {schema_of(source)}.{table} WHERE {_of_scopes(table)}")
+def _json(rows: Sequence[Mapping[str, Any]]) -> str:
+    return json.dumps(list(rows), ensure_ascii=False)
+
+
+def _delete(table: str, place: Place) -> Any:
+    return text(f"DELETE FROM {place.schema}.{table} WHERE {_of_scopes(table)}")

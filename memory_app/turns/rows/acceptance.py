@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
 from memory_app.db.expressions import column_list, columns_of
+from memory_app.db.shards import directory_of
 from memory_app.db.tables.turns import turns
 from memory_app.records.records import NewTurn, Stage, Ticket
 from memory_app.turns.redacted import Prepared
@@ -29,14 +31,13 @@ class KnownKey:
 
 # A turn of an earlier release does not say whose it is; its scope does. What was erased is read by the same statement:
 # an erasure commits both at once, so a turn is seen in one of the two.
-_KNOWN_KEYS = text(
-    f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage, CAST(NULL AS bytea) AS erased
+_USES = f"""SELECT t.idempotency_key, t.request_hash, t.id, t.seq, {STAGE} AS stage, CAST(NULL AS bytea) AS erased
     FROM turns t WHERE t.tenant_id = :tenant AND t.idempotency_key = ANY(:keys)
-      AND :user = coalesce(t.user_id, (SELECT c.user_id FROM scopes c WHERE c.id = t.scope_id))
-    UNION ALL
-    SELECT NULL, NULL, NULL, NULL, NULL, e.digest FROM public.erased_turns e
-    WHERE e.tenant_id = :tenant AND e.digest = ANY(CAST(:digests AS bytea[]))"""
-)
+      AND :user = coalesce(t.user_id, (SELECT c.user_id FROM scopes c WHERE c.id = t.scope_id))"""
+_ERASED = """SELECT NULL AS idempotency_key, NULL AS request_hash, NULL AS id, NULL AS seq, NULL AS stage,
+    e.digest AS erased
+    FROM public.erased_turns e WHERE e.tenant_id = :tenant AND e.digest = ANY(CAST(:digests AS bytea[]))"""
+_KNOWN_KEYS = text(f"{_USES} UNION ALL {_ERASED}")
 
 _NEW_TURN = columns_of(turns, NewTurn)
 _GIVEN = (turns.c.seq, *_NEW_TURN, turns.c.request_hash, turns.c.redacted, turns.c.place)
@@ -81,7 +82,14 @@ def known_keys(
     values = {"tenant": tenant_id, "user": user_id, "keys": list(keys), "digests": list(digests)}
     uses: dict[str, KnownKey] = {}
     erased: set[bytes] = set()
-    for row in connection.execute(_KNOWN_KEYS, values):
+    directory = directory_of(connection)
+    found: Iterable[Row[Any]]
+    if directory is connection:
+        found = connection.execute(_KNOWN_KEYS, values)
+    else:
+        # What was erased second: an erasure between the two took the turn with it, and is seen then.
+        found = (*connection.execute(text(_USES), values), *directory.execute(text(_ERASED), values))
+    for row in found:
         if row.erased is not None:
             erased.add(bytes(row.erased))
             continue

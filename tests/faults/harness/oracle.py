@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, text
 
-from harness.ledger import Entry, Ledger
+from harness.ledger import Entry
 from harness.waiting import wait_until
 
 IDLE_MOST_SECONDS = 90
@@ -111,7 +111,7 @@ def wait_for_accepted(engine: Engine, *, seconds: float) -> float:
     return wait_until(is_applied, "what was accepted before is applied", seconds=seconds)
 
 
-def judge(engine: Engine, ledger: Ledger, *, ordered: bool = True) -> Verdict:
+def judge(engine: Engine, ledger: Iterable[Entry], *, ordered: bool = True) -> Verdict:
     """Compare, when the system is quiet. ``ordered``: each session had one client, which sent its turns in order."""
     entries = list(ledger)
     with engine.connect() as connection:

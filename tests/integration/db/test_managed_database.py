@@ -249,7 +249,7 @@ def test_migrate_gives_up_a_lock_that_it_does_not_get_and_changes_nothing(
     with owner.begin() as reader:
         reader.execute(text("LOCK TABLE turns IN ACCESS SHARE MODE"))
         with pytest.raises(StoreUnavailable, match="stayed in use for 0 s and nothing was changed"):
-            migrate.upgrade(url, app_url, {}, patience_seconds=0)
+            migrate.upgrade(migrate.Logins(url, app_url), {}, patience_seconds=0)
 
     left = {difference.name for difference in differences(settings)}
     assert left == {"policy turns.tenant", "right of memory_app on table links"}

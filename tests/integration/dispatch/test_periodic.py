@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine, text
@@ -65,7 +66,7 @@ def done(runtime: Runtime, claimed: RunClaim) -> None:
 
 def test_nothing_is_due_before_something_happened(runtime: Runtime, tenant: int) -> None:
     with transaction(runtime.engine, tenant) as connection:
-        agents.change(connection, tenant, "ada", parts={})
+        agents.change(connection, tenant, "ada", parts={}, copies=all_shards.copies(connection))
     assert enqueue_due(runtime, now=now(runtime) + 30 * DAY) == PeriodicRuns(0, 0)
 
 
@@ -96,7 +97,13 @@ def test_deep_synthesis_is_only_for_agents_with_a_model(runtime: Runtime, tenant
     kept(runtime, tenant, "bob")
     kept(runtime, tenant, "eve", agent="eva")
     with transaction(runtime.engine, tenant) as connection:
-        agents.change(connection, tenant, "eva", parts={"policy": {"extraction": "llm"}})
+        agents.change(
+            connection,
+            tenant,
+            "eva",
+            parts={"policy": {"extraction": "llm"}},
+            copies=all_shards.copies(connection),
+        )
     enqueue_due(runtime, now=now(runtime) + DAY)
     assert count(owner) == {"sleep": 2, "decay": 2, "synthesize_deep": 1}
 
@@ -105,7 +112,13 @@ def test_deep_synthesis_asks_only_about_scopes_with_something_new(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     with transaction(runtime.engine, tenant) as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "llm"}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"extraction": "llm"}},
+            copies=all_shards.copies(connection),
+        )
     kept(runtime, tenant, "bob")
     enqueue_due(runtime, now=now(runtime) + DAY)
     (run,) = rows(owner, "SELECT id, scope_id FROM runs WHERE name = 'synthesize_deep'")
@@ -205,7 +218,13 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
 ) -> None:
     users = [f"user {n}" for n in range(10)]
     with transaction(runtime.engine, tenant) as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "llm"}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"extraction": "llm"}},
+            copies=all_shards.copies(connection),
+        )
     kept(runtime, tenant, *users)
     scopes = [row.id for row in rows(owner, "SELECT id FROM scopes WHERE user_id IS NOT NULL")]
     table = {name: Job(job.task, done) for name, job in JOBS.items()}

@@ -28,7 +28,6 @@ from memory_app.forget.receipt import parse_receipt, receipt_line
 from memory_app.forget.receipts import Outcome, Replayed, compare, export_receipts, replay, tenants_of
 from memory_app.local import embedded
 from memory_app.local.embedded import Servers
-from memory_app.local.servers import embedded_settings
 from memory_app.memories import remember
 from memory_app.ops.check import Check, State
 from memory_app.ops.doctor import diagnose
@@ -145,9 +144,9 @@ def restored(
         name = f"restored_{uuid4().hex[:12]}"
         made = embedded.create_database(servers, name)
         restore(tmp_path / "memory.dump", made.owner_url)
-        schema.upgrade(embedded_settings(made))
         database = Database(url=SecretStr(made.app_url), owner_url=SecretStr(made.owner_url))
-        own = settings.model_copy(update={"database": database})
+        own = settings.model_copy(update={"database": all_shards.with_servers(database)})
+        schema.upgrade(own)
         copy = Copy(own, all_shards.at_work(build(own)), all_shards.owner_engine(made.owner_url))
         copies.append((copy, name))
         return copy
@@ -240,12 +239,14 @@ def test_a_backup_restored_into_an_empty_cluster_is_put_right_as_well(
     forget_user(runtime, tenant, "mira")
     file = tmp_path / "erasures.jsonl"
     export(runtime, file)
-    with postgres_server() as postgres:
+    with postgres_server(settings=all_shards.TWO_PHASES) as postgres:
         postgres.create_database("memory")
         url = libpq_url(postgres.url("memory"))
         # What names our roles fails: there are none yet. Migrate makes them and all that was lost with them.
         run_program(postgres, "pg_restore", "--no-owner", f"--dbname={url}", str(tmp_path / "memory.dump"))
-        own = settings_for(postgres, servers).model_copy(update={"embedding": settings.embedding})
+        own = settings_for(postgres, servers)
+        database = all_shards.with_servers(own.database)
+        own = own.model_copy(update={"embedding": settings.embedding, "database": database})
         schema.upgrade(own)
         owner = create_engine(postgres.url("memory"), poolclass=NullPool)
         with closing(all_shards.at_work(build(own))) as other:
@@ -450,6 +451,8 @@ def test_the_commands_list_export_and_replay_receipts(
     for name in ("url", "owner_url"):
         url = getattr(copy.settings.database, name).get_secret_value()
         monkeypatch.setenv(f"MEMORY_DATABASE__{name.upper()}", url)
+    for name, url in all_shards.variables(copy.settings).items():
+        monkeypatch.setenv(name, url)
     assert "would be erased again" in memory("erasures", "replay", file, "--dry-run").out
     assert ": erased again, " in memory("erasures", "replay", file).out
     assert "nothing to do" in memory("erasures", "replay", file).out

@@ -62,7 +62,9 @@ def asking(settings: Settings, stub: StubProvider) -> Iterator[Runtime]:
 
 def set_policy(owner: Engine, tenant: int, **policy: Any) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": policy})
+        agents.change(
+            connection, tenant, "ada", parts={"policy": policy}, copies=all_shards.copies(connection)
+        )
 
 
 def column(owner: Engine, statement: str) -> list[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine, text
@@ -295,7 +296,13 @@ def rows_of_ticket(runtime: Runtime, tenant: int, turn_id: UUID) -> tuple[tuple[
 def test_an_agent_may_do_without_the_query_graph(runtime: Runtime, tenant: int, owner: Engine) -> None:
     said(runtime, tenant, (Role.USER, "Hello there, I am back again."))
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"query_graph": False}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"query_graph": False}},
+            copies=all_shards.copies(connection),
+        )
     said(runtime, tenant, (Role.USER, PARKED))
     assert queries(owner) == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine
@@ -81,7 +82,13 @@ def test_a_fact_added_under_a_display_name_is_the_users(memory_app: MemoryApp) -
 
 def test_in_a_group_each_name_is_a_person(memory_app: MemoryApp, owner: Engine, tenant: int) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"group": True}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"group": True}},
+            copies=all_shards.copies(connection),
+        )
     room = Scope("ada", "room", "chat")
     say(memory_app, room, ("Mira", "I live in Bonn with my cat."), ("Tom", "I live in Trier with my dog."))
 
@@ -151,7 +158,13 @@ def test_every_door_counts_a_mention_of_who_is_known(memory_app: MemoryApp, door
 
 def test_an_agent_without_entities_keeps_none(memory_app: MemoryApp, owner: Engine, tenant: int) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"entity_extraction": False}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"entity_extraction": False}},
+            copies=all_shards.copies(connection),
+        )
     say(memory_app, CHAT, ("Mira", "I live in Bonn with my friend Petra Novak."))
     memory_app.remember(SCOPE, "Petra Novak plays.", mentions=(Mention("person", "Petra Novak"),))
 

@@ -11,6 +11,7 @@ from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
+import all_shards
 import pytest
 from embedders import ScriptedEmbedder, at_angles, failing
 from hot_reads import cached_context
@@ -419,7 +420,13 @@ def test_default_memories_of_a_new_user_are_stored_once_for_many_writers(
         {"kind": "core", "text": "Never lie.", "tags": []},
     ]
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"default_memories": defaults})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": defaults},
+            copies=all_shards.copies(connection),
+        )
     all_at_once(lambda n: remember(runtime, tenant, SCOPE, statement=fact(f"Bob owns {n} boats.")))
     core = [one for one in rows(owner, MEMORIES) if one.kind == "core"]
     assert [(one.text, one.repeat_count) for one in core] == [("Be kind.", 1), ("Never lie.", 1)]

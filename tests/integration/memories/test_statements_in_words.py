@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine
@@ -73,7 +74,13 @@ def test_statements_about_others_and_other_things_stay(tell: Tell, owner: Engine
 
 def test_nothing_is_read_where_extraction_is_off(runtime: Runtime, tenant: int, owner: Engine) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "off"}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"extraction": "off"}},
+            copies=all_shards.copies(connection),
+        )
     MemoryApp(runtime, tenant_id=tenant).remember(SCOPE, "Mira lives in Porto.")
 
     (row,) = rows(owner, "SELECT subject, relation FROM memories")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import all_shards
 import pytest
 from embedders import failing
 from free_ports import free_port
@@ -141,7 +142,9 @@ def test_of_an_unknown_scope_the_window_has_the_persona_and_nothing_else(
                 "codeBlocks": False,
             },
         }
-        agents.change(connection, tenant, "ada", parts={"persona": persona})
+        agents.change(
+            connection, tenant, "ada", parts={"persona": persona}, copies=all_shards.copies(connection)
+        )
     assert "Ada the Pirate" in window(runtime, tenant, "Who am I?").text
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import all_shards
 import pytest
 from embedders import failing
 from sqlalchemy import Engine, make_url, text
@@ -100,7 +101,13 @@ def test_old_turns_are_searched_up_to_the_limit_of_the_agent(
         connection.execute(text("UPDATE turns SET accepted_at = now() - interval '31 days' WHERE seq = 1"))
     assert sorted(hit.seq for hit in asked(runtime, tenant, "passport blue") if hit.seq) == [1, 2]
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"daily_log_limit_days": 30}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"daily_log_limit_days": 30}},
+            copies=all_shards.copies(connection),
+        )
     assert [hit.seq for hit in asked(runtime, tenant, "passport blue")] == [2]
 
 
@@ -157,7 +164,13 @@ def test_the_agents_preset_and_weights_apply_unless_the_caller_names_one(
     assert texts(asked(runtime, tenant, "horse"))[0] == "Bob rides a horse."
     with owner.begin() as connection:
         weights = {"keyword": 0.1, "importance": 5.0}
-        agents.change(connection, tenant, "ada", parts={"policy": {"preset": "keyword", "weights": weights}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"preset": "keyword", "weights": weights}},
+            copies=all_shards.copies(connection),
+        )
     assert texts(asked(runtime, tenant, "horse"))[0] == "Bob feeds goats."
 
 

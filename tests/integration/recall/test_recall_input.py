@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import all_shards
 import numpy as np
 import pytest
 from sqlalchemy import Engine
@@ -221,7 +222,9 @@ def test_a_persona_that_does_not_fit_is_refused_with_its_field(runtime: Runtime,
 def test_an_agents_own_weights_may_also_count_against_a_row(runtime: Runtime, tenant: int) -> None:
     policy = {"weights": {"user_role": -1.0, "keyword": 1.0}}
     with transaction(runtime.engine, tenant) as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": policy})
+        agents.change(
+            connection, tenant, "ada", parts={"policy": policy}, copies=all_shards.copies(connection)
+        )
     for role in (Role.USER, Role.ASSISTANT):
         record(runtime, tenant, SESSION, [NewTurn(role, f"A horse, says the {role.value}.")])
     index_turns(runtime)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import all_shards
 import pytest
 from sqlalchemy import Engine, event, text
 
@@ -145,7 +146,13 @@ def test_a_window_takes_as_many_statements_whatever_it_shows(runtime: Runtime, t
 
 def begin_with(owner: Engine, tenant: int, **default: Any) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"default_memories": [default]})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": [default]},
+            copies=all_shards.copies(connection),
+        )
 
 
 @pytest.mark.parametrize("session", [None, "s1"])
@@ -186,7 +193,13 @@ def test_a_changed_default_reaches_who_has_the_former_one(
         }
         assert "Never give medical" not in found.text
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"default_memories": []})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": []},
+            copies=all_shards.copies(connection),
+        )
     assert lines(window(runtime, tenant), "core") == ["- Call him Captain."]
 
 
@@ -196,7 +209,13 @@ def test_a_default_that_the_user_repeated_or_took_back_is_theirs(
     kept, dropped = "Never give medical dosage advice.", "Always answer in rhyme."
     with owner.begin() as connection:
         defaults = [{"kind": "core", "text": kept}, {"kind": "core", "text": dropped}]
-        agents.change(connection, tenant, "ada", parts={"default_memories": defaults})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": defaults},
+            copies=all_shards.copies(connection),
+        )
     remember(runtime, tenant, BOB, statement=Statement("core", kept))
     with owner.begin() as connection:
         connection.execute(
@@ -205,7 +224,13 @@ def test_a_default_that_the_user_repeated_or_took_back_is_theirs(
     runtime.hot.redis.delete(*runtime.hot.redis.keys(f"{runtime.hot.prefix}scope:*"))
     assert lines(window(runtime, tenant), "core") == [f"- {kept}"]
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"default_memories": []})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": []},
+            copies=all_shards.copies(connection),
+        )
     assert lines(window(runtime, tenant), "core") == [f"- {kept}"]
 
 
@@ -253,7 +278,13 @@ def test_without_entity_extraction_a_turn_makes_no_entity_and_no_card(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"entity_extraction": False}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"entity_extraction": False}},
+            copies=all_shards.copies(connection),
+        )
     say(runtime, tenant, "My friend Ludmila lives in Prague.", "Ludmila works at Tesla.", session="s1")
     finder.drain(runtime)
     with owner.connect() as connection:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from queries import rows
 from sqlalchemy import Engine, text
@@ -68,7 +69,13 @@ def decayed(runtime: Runtime, tenant: int) -> dict[str, Any]:
 
 def limit(owner: Engine, tenant: int, most: int) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": most}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"max_memories": most}},
+            copies=all_shards.copies(connection),
+        )
 
 
 # --- fading ---------------------------------------------------------------------------------------------------
@@ -285,7 +292,13 @@ def test_an_agents_hard_limit_takes_every_turn_out_of_the_search(
 ) -> None:
     tell_of_the_heron(runtime, tenant)
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"daily_log_limit_days": 7}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"daily_log_limit_days": 7}},
+            copies=all_shards.copies(connection),
+        )
 
     assert searchable(runtime, tenant, owner, days=6)
     pass_time(owner, 2)
@@ -343,7 +356,13 @@ def test_the_weakest_likenesses_give_way_to_the_ceiling_of_links(
     ((before,),) = rows(owner, "SELECT count(*) FROM links")
     assert before > 4
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"max_links": 4}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"max_links": 4}},
+            copies=all_shards.copies(connection),
+        )
     assert decayed(runtime, tenant)["links_trimmed"] == before - 4
 
 

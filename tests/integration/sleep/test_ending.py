@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from queries import rows, whole_rows
 from sqlalchemy import Engine, text
@@ -236,7 +237,13 @@ def test_promotion_keeps_the_ceiling_of_the_scope(runtime: Runtime, tenant: int,
         runtime, tenant, CHAT, statement=Statement("fact", "Bob is allergic to nuts.", pinned=True)
     ).id
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 3}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"max_memories": 3}},
+            copies=all_shards.copies(connection),
+        )
     before = whole(owner)
 
     run = ended(runtime, tenant)

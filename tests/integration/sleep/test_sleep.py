@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
+import all_shards
 import pytest
 from hot_reads import cached_context
 from queries import rows, whole_rows
@@ -496,7 +497,13 @@ def numbers(runtime: Runtime, tenant: int) -> None:
 def test_a_cycle_that_only_evicts_is_checked_too(runtime: Runtime, tenant: int, owner: Engine) -> None:
     numbers(runtime, tenant)
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 3}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"max_memories": 3}},
+            copies=all_shards.copies(connection),
+        )
     before = everything(owner)
     report = slept(runtime, tenant).report
     assert (report["clusters"], report["applied"], report["gate"]["probes"]) == ([], False, 1)
@@ -599,7 +606,13 @@ def test_what_gives_way_to_the_ceiling_lets_its_scope_sleep_once(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"max_memories": 5}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"max_memories": 5}},
+            copies=all_shards.copies(connection),
+        )
     for n in range(8):
         keep(runtime, tenant, f"On day {n} Bob wrote down the number {n * 13}.")
     ((run_id, options),) = rows(owner, "SELECT id, options FROM runs WHERE name = 'sleep'")

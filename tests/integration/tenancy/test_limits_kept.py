@@ -424,13 +424,13 @@ def test_the_doctor_names_a_tenant_that_stands_at_its_quota(
     runtime: Runtime, tenant: int, other_tenant: int, limit: Limit
 ) -> None:
     tenants = ((tenant, "acme"), (other_tenant, "globex"))
-    assert list(limit_checks.look(runtime.engine, tenants)) == []
+    assert list(limit_checks.look(runtime.directory, tenants)) == []
     limit(turns=2, user_turns=1, tokens_per_day=100)
-    (check,) = limit_checks.look(runtime.engine, tenants)
+    (check,) = limit_checks.look(runtime.directory, tenants)
     assert (check.state, check.found) == (State.OK, "1 tenant has limits; none is at a quota")
     app = MemoryApp(runtime, tenant)
     app.record(CHAT, "One.")
     app.record(Scope("ada", "bob", "chat"), "Two.")
-    (check,) = limit_checks.look(runtime.engine, tenants)
+    (check,) = limit_checks.look(runtime.directory, tenants)
     assert check.state is State.WARN
     assert check.found == "acme: 2 turns are stored, turns is 2; acme: 2 people have all of user_turns"

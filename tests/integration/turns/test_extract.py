@@ -9,6 +9,7 @@ from dataclasses import replace
 from threading import Barrier
 from uuid import UUID
 
+import all_shards
 import pytest
 from embedders import ScriptedEmbedder, failing
 from hot_reads import cached_context
@@ -86,7 +87,9 @@ def expire_lease(owner: Engine) -> None:
 
 def set_policy(owner: Engine, tenant: int, **policy: object) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": policy})
+        agents.change(
+            connection, tenant, "ada", parts={"policy": policy}, copies=all_shards.copies(connection)
+        )
 
 
 def one_at_a_time(runtime: Runtime, settings: Settings) -> Runtime:

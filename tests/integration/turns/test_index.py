@@ -12,6 +12,7 @@ from threading import Barrier
 from typing import Any
 from uuid import UUID
 
+import all_shards
 import pytest
 from embedders import ScriptedEmbedder, failing
 from redis import Redis
@@ -238,7 +239,13 @@ def test_default_memories_that_cannot_be_stored_delay_no_turns_of_others(
 ) -> None:
     unfit: list[dict[str, Any]] = [{"kind": "core", "text": "Be kind.", "subtype": "unknown"}]
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"default_memories": unfit})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"default_memories": unfit},
+            copies=all_shards.copies(connection),
+        )
     mine, others = accepted(runtime, tenant, 2), accepted(runtime, other_tenant, 2)
     assert index_turns(runtime) == IndexReport(indexed=4)
     assert stages_of(runtime, tenant, mine) == [Stage.INDEXED] * 2

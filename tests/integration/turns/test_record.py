@@ -321,7 +321,9 @@ def test_a_session_is_due_after_turns_or_silence_and_at_its_maximum_age(
 ) -> None:
     policy = {"extraction": "llm", "after_turns": 3, "idle_seconds": 20, "max_age_seconds": 30}
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": policy})
+        agents.change(
+            connection, tenant, "ada", parts={"policy": policy}, copies=all_shards.copies(connection)
+        )
     waits = "extract(epoch FROM due_at - last_activity_at) AS idle, extract(epoch FROM due_at - pending_since) AS age"
     record(runtime, tenant, SCOPE, [said()])
     (first,) = sessions_of(owner, waits)
@@ -338,7 +340,13 @@ def test_a_session_is_due_after_turns_or_silence_and_at_its_maximum_age(
 
 def test_with_extraction_off_nothing_becomes_due(runtime: Runtime, tenant: int, owner: Engine) -> None:
     with owner.begin() as connection:
-        agents.change(connection, tenant, "ada", parts={"policy": {"extraction": "off"}})
+        agents.change(
+            connection,
+            tenant,
+            "ada",
+            parts={"policy": {"extraction": "off"}},
+            copies=all_shards.copies(connection),
+        )
     record(runtime, tenant, SCOPE, [said()])
     assert finder.look(runtime).sessions == ()
 
