@@ -1,8 +1,6 @@
 # One image for the API, the workers and everything else: the command says which.
 
 FROM python:3.13.14-slim-trixie AS build
-# A compiler, as wordllama has no wheel for some processors.
-RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
 WORKDIR /build
 RUN python -m venv /opt/memory
 COPY requirements-server.lock .

@@ -1,6 +1,7 @@
 """Token vectors of a large language model, averaged: the offline default.
 
-The weights and the tokenizer are read straight from the wordllama package, without importing it: the import
+The weights and the tokenizer are read straight from the wordllama package, without importing it. Later releases of it
+have the same ones, beside compiled parts for few processors and versions of Python. Not imported, since the import
 configures the root logger, its loader looks elsewhere and may download, and its ``embed`` pads a batch to the
 longest text, which takes gigabytes for one long text among 64. Averaged here text by text, none is cut.
 """
@@ -85,7 +86,7 @@ def _weights() -> _Weights:
     folder = Path(package.submodule_search_locations[0])
     missing = [name for name in (_WEIGHTS, _TOKENIZER) if not (folder / name).is_file()]
     if missing:
-        raise Misconfigured(f"the wordllama package lacks {', '.join(missing)}; install version 0.4")
+        raise Misconfigured(f"the wordllama package lacks {', '.join(missing)}; install version 0.2.2")
     with safe_open(folder / _WEIGHTS, framework="np") as file:
         # As the file holds it, which takes half of what the numbers would take that are computed with.
         tokens = file.get_tensor("embedding.weight").astype(np.float16, copy=False)
