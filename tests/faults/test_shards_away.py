@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, text
 from memory_app.db import directory
 from memory_app.local.embedded import Servers
 from memory_app.settings import Settings
+from memory_app.tenancy import schema
 
 pytestmark = pytest.mark.faults
 
@@ -44,7 +45,7 @@ def sharded(
     if all_shards.IS_SHARDED:
         yield stage
         return
-    all_shards.add(settings)
+    schema.add_shards(settings, len(all_shards.SHARDS) - 1)
     all_shards.install(database.owner_url)
     owner = all_shards.engine_over_all(database.owner_url)
     yield replace(stage, owner=owner)
