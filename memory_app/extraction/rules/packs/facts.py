@@ -24,7 +24,6 @@ from memory_app.extraction.rules.packs.clauses import (
     Part,
     joined_parts,
     own_text,
-    sentences,
     stated_parts,
     without_opening,
 )
@@ -113,7 +112,7 @@ def read_sentences(
     def history() -> list[Fact]:
         return [*conversation.before(), *stated]
 
-    for told in told_sentences(pack, sentences(own)):
+    for told in told_sentences(pack, own):
         sentence = told.text
         if is_left_out(sentence):
             continue

@@ -6,9 +6,11 @@ one plays is no joke for it. So a laugh counts for its own sentence, and for wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from memory_app.extraction.rules.packs.clauses import sentences
 from memory_app.extraction.rules.packs.fact import Fact
 from memory_app.extraction.rules.packs.pack import Pack
 from memory_app.extraction.rules.patterns import When
@@ -21,6 +23,9 @@ _PLAIN = """
 _NO_JOKES = frozenset(_PLAIN.split())
 
 
+_AROUND = re.compile(r"[ ,]*  [ ,]*([.!?\u2026]?)")
+
+
 @dataclass(frozen=True, slots=True)
 class ToldSentence:
     """A sentence without the words of laughing; ``is_laughed``: there were some in it, or right behind it."""
@@ -29,21 +34,36 @@ class ToldSentence:
     is_laughed: bool
 
 
-def told_sentences(pack: Pack, sentences: Iterable[str]) -> Sequence[ToldSentence]:
-    """The sentences, without those that only laugh: about the one before, or at the beginning about the next."""
+def told_sentences(pack: Pack, text: str) -> Iterable[ToldSentence]:
+    """The sentences of `own_text`, without those that only laugh.
+
+    Such a laugh is about the sentence before, at the beginning about the next.
+    """
+    # One look at the whole: most turns have no laugh in them.
+    if pack.laugh.search(text) is None:
+        return (ToldSentence(sentence, is_laughed=False) for sentence in sentences(text))
+    return _with_laughs(pack, sentences(text))
+
+
+def _with_laughs(pack: Pack, laughed: Iterable[str]) -> Sequence[ToldSentence]:
     told: list[ToldSentence] = []
     is_opening = False
-    for sentence in sentences:
+    for sentence in laughed:
         text = pack.laugh.sub(" ", sentence)
         is_laughed = text != sentence
-        text = " ".join(text.split()) if is_laughed else sentence
         if is_laughed and not any(map(str.isalnum, text)):
             is_opening = not told
             told[-1:] = [ToldSentence(last.text, is_laughed=True) for last in told[-1:]]
             continue
-        told.append(ToldSentence(text, is_laughed=is_laughed or is_opening))
+        told.append(ToldSentence(_joined(text), is_laughed=is_laughed or is_opening))
         is_opening = False
     return told
+
+
+def _joined(text: str) -> str:
+    """``text`` without the blanks and commas that stood around a laugh."""
+    text = _AROUND.sub(lambda match: match[1] or " ", text)
+    return text.strip(" ,")
 
 
 def is_no_joke(fact: Fact) -> bool:

@@ -192,9 +192,7 @@ def compile_pack(file: PackFile, *, name: str) -> Pack:
             for rule in file.date.rules
         ),
         stop_turn=compiler.compiled_words("stop.turn", stop.turn),
-        laugh=any_case(
-            rf"[ ,]*(?:{WORD_START}(?:{compiler.choices('stop.laughs', stop.laughs)}){WORD_END}|{LAUGH})[ ,]*"
-        ),
+        laugh=any_case(rf"{WORD_START}(?:{compiler.choices('stop.laughs', stop.laughs)}){WORD_END}|{LAUGH}"),
         stop_private=compiler.compiled_words("stop.private", stop.private),
         stop_sentence=compiler.compiled_words("stop.sentence", stop.sentence),
         stop_rest=compiler.compiled_words("stop.rest", stop.rest),
