@@ -12,7 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from memory_app.language.sentence_type import addressing, asks_assistant, trait_signals, traits_of
+from memory_app.language.sentence_type import addressing, trait_signals, traits_of
 from memory_app.language.text import indexed_text, terms
 from memory_app.memories.rows import links
 from memory_app.memories.rows.cards import EntityCard
@@ -96,7 +96,6 @@ def probe_of(runtime: Runtime, scoped: ScopedQuery) -> Probe:
         ),
         speakers=scoped.speakers,
         mentioning=tuple(scoped.mentioning),
-        answerer=Role.ASSISTANT if asks_assistant(query.text or "") else Role.USER,
         periods=scoped.periods,
         current_session=sessions.get(scoped.current_session) if scoped.current_session else None,
         threshold=query.threshold,

@@ -296,6 +296,8 @@ def _weights(runtime: Runtime, policy: Policy, *, query: RecallQuery, speakers: 
     if asks_assistant(text):
         # What the assistant said is asked for; by default the user's own words come first.
         weights["user_role"] = -abs(weights["user_role"])
+        # How people talk says nothing of an assistant, which answers every turn and always speaks to the user.
+        weights |= dict.fromkeys(("answers", "addresses", "second_neighbour_keyword"), 0.0)
     if query.expand_graph and "linked" not in policy.weights:
         # Only `balanced` gives a link a weight, and without one the linked memories could not come up.
         weights["linked"] = LINKED_WEIGHT

@@ -63,8 +63,8 @@ SIGNAL_TABLE = (
     Signal("session_keyword", "The best keyword signal of any turn of its session.", balanced=0.31),
     Signal(
         "answers",
-        "Keyword signal of the turn before, where that is a short question by somebody else and the user says this "
-        "(the assistant, where the query is after what the assistant said).",
+        "Keyword signal of the turn before, where that is a short question by somebody else and the user says this. No "
+        "weight where the query is after what the assistant said, nor have the two other signs of how people talk.",
         balanced=0.24,
     ),
     Signal(

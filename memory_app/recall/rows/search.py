@@ -67,10 +67,10 @@ class Probe:
 
     ``vectors`` is empty where the embedder is away. ``keywords`` is the query side of BM25. ``anchors`` are sets of
     terms: the keyword index of a big scope is asked for rows that hold all of any one set. ``speakers`` are the names
-    in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``answerer``
-    who may answer the turn before, ``periods`` the times it names, ``threshold`` the least cosine. Each arm hands
-    ``candidates`` rows to the scoring (half as many where indexes name the hits) and ``limit`` come back, no fewer than
-    ``least`` if the scopes have them. ``is_large`` as in `ScopeFacts`.
+    in the query that belong to somebody of the scope, ``mentioning`` memories about entities of the query, ``periods``
+    the times it names, ``threshold`` the least cosine. Each arm hands ``candidates`` rows to the scoring (half as many
+    where indexes name the hits) and ``limit`` come back, no fewer than ``least`` if the scopes have them. ``is_large``
+    as in `ScopeFacts`.
     """
 
     scope_ids: tuple[int, ...]
@@ -83,7 +83,6 @@ class Probe:
     filters: Filters = Filters()
     speakers: tuple[str, ...] = ()
     mentioning: tuple[UUID, ...] = ()
-    answerer: Role = Role.USER
     periods: tuple[tuple[datetime, datetime], ...] = ()
     current_session: int | None = None
     threshold: float | None = None
@@ -235,7 +234,6 @@ def _values(probe: Probe) -> dict[str, Any]:
         "anchors": ["{" + ",".join(map(str, terms)) + "}" for terms in probe.anchors],
         "speakers": list(probe.speakers),
         "mentioning": list(probe.mentioning),
-        "answerer": probe.answerer.value,
         "period_starts": [start for start, _ in probe.periods],
         "period_ends": [until for _, until in probe.periods],
         "current_session": probe.current_session,

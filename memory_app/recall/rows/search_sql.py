@@ -115,7 +115,7 @@ def _best_turns(shape: Shape) -> str:
                         CASE WHEN lead(seq, 2) OVER w = seq + 2 THEN lead(keyword, 2) OVER w END, 0)
                    AS second_neighbour_keyword,
                max(keyword) OVER (PARTITION BY session_id) AS session_keyword,
-               CASE WHEN role = :answerer AND lag(seq) OVER w = seq - 1 AND lag(is_question) OVER w
+               CASE WHEN role = 'user' AND lag(seq) OVER w = seq - 1 AND lag(is_question) OVER w
                          AND lag(speaker) OVER w <> speaker THEN lag(keyword) OVER w ELSE 0 END AS answers
         FROM scaled
         WINDOW w AS (PARTITION BY session_id ORDER BY seq)

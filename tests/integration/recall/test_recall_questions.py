@@ -107,7 +107,7 @@ def test_what_answers_a_question_like_it_comes_first(runtime: Runtime, tenant: i
     assert places.index("Charades") < places.index("We packe")
 
 
-def test_after_the_assistant_its_answer_counts_and_not_the_users(runtime: Runtime, tenant: int) -> None:
+def test_how_people_talk_does_not_count_after_the_assistant(runtime: Runtime, tenant: int) -> None:
     start = datetime(2026, 3, 1, 9, tzinfo=UTC)
     say(
         runtime,
@@ -115,17 +115,19 @@ def test_after_the_assistant_its_answer_counts_and_not_the_users(runtime: Runtim
         "s1",
         start,
         (USER, "Which glue holds on a violin?"),
-        (ASSISTANT, "Hide glue. Which violin is it?"),
+        (ASSISTANT, "You need hide glue for your violin. Which violin is it?"),
         (USER, "My old one."),
     )
     finder.drain(runtime)
-    for question, answer in (
-        ("What did you recommend as glue for a violin?", "Hide glue. Which violin is it?"),
-        ("Which violin do I glue?", "My old one."),
+    for question, counts in (
+        ("What did you recommend as glue for a violin?", False),
+        ("Which violin do I glue?", True),
     ):
         query = RecallQuery(question, tiers=(Tier.DAILY_LOGS,), explain=True)
         hits = recall(runtime, tenant, BOB, query=query).memories
-        assert [hit.text for hit in hits if hit.explain and hit.explain["signals"]["answers"]] == [answer]
+        shares = {name for hit in hits if hit.explain for name in hit.explain["contributions"]}
+        assert ({"answers", "addresses"} <= shares) is counts
+        assert bool({"answers", "addresses", "second_neighbour_keyword"} & shares) is counts
 
 
 def test_a_window_after_the_assistant_shows_the_user_too(runtime: Runtime, tenant: int) -> None:
