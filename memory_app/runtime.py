@@ -139,10 +139,13 @@ class Runtime:
 
     def at(self, shard: int) -> Runtime:
         """The same parts at work in another shard. Raises `StoreUnavailable` where this code cannot work in it."""
-        if shard == self.shard:
+        if shard == self.shard == HOME:
             return self
         server = self.directory.check(shard)
         engine = self.directory.servers.at(shard, server)
+        # It may be on another server by now.
+        if shard == self.shard and engine.pool is self.engine.pool:
+            return self
         if (bound := bound_of(self.engine)) is not None:
             engine = bound_to(engine, bound)
         owner = None

@@ -72,7 +72,7 @@ def settle(home: Engine, others: Iterable[Engine], *, after: timedelta) -> Settl
         except StoreUnavailable as error:
             # It may hold one that waits on any of them.
             old.clear()
-            log.warning("server_not_settled", reason=error.message)
+            log.info("server_not_settled", reason=error.message)
     if old:
         with transaction(home, None) as connection:
             connection.execute(_DROP, {"ids": list(old), "kept": NO_KEPT})

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import structlog
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -353,7 +354,15 @@ def _subscribe(moving: _Move, source_url: str) -> None:
         slot=sql.Literal(moving.name),
         address=sql.Literal(_libpq_address(source_url)),
     )
-    _run(moving.target, statement.as_string())
+    try:
+        _run(moving.target, statement.as_string())
+    except DBAPIError as error:
+        # The statement holds a password, and so does whatever quotes it.
+        reason = error.orig.diag.message_primary if isinstance(error.orig, psycopg.Error) else None
+        raise Misconfigured(
+            f"server {moving.target_name!r} cannot follow server {moving.source_name!r}: {reason}; see that it reaches "
+            "it, and name the address that it has from there with --source-url"
+        ) from None
 
 
 def _close(moving: _Move, deadline: Deadline) -> float:

@@ -15,6 +15,8 @@ from memory_app.transfer import shards
 from memory_app.transfer.rows import user_copy
 from memory_app.transfer.rows.user_copy import TABLES
 
+pytestmark = pytest.mark.one_shard
+
 PLACES = {0: "public", 1: "shard_0001"}
 LEASES = ("fence", "lease_until", "starts", "is_indexed")
 """What a move changes on purpose; so are the numbers of transactions."""

@@ -24,6 +24,8 @@ from memory_app.runtime import Runtime, build
 from memory_app.settings import Server, Settings
 from memory_app.tenancy import schema
 
+pytestmark = pytest.mark.one_shard
+
 EVE = Scope("ada", "eve", "s")
 SAID = (("I live in Porto.", "k1"), ("I have a dog.", "k2"))
 

@@ -13,6 +13,8 @@ from memory_app.errors import Erased
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime
 
+pytestmark = pytest.mark.one_shard
+
 
 def texts(app: MemoryApp, query: str, scope: Scope = BOB) -> list[str]:
     return [hit.text for hit in app.recall(scope, query).memories]

@@ -15,13 +15,15 @@ from two_servers import BOB, East, say
 from memory_app import MemoryApp, failpoint
 from memory_app.db import shard_move
 from memory_app.dispatch import finder
-from memory_app.errors import Conflict, InvalidInput, MemoryAppError, StoreUnavailable
+from memory_app.errors import Conflict, InvalidInput, MemoryAppError, Misconfigured, StoreUnavailable
 from memory_app.ops.doctor import diagnose
 from memory_app.records.scope import Scope
 from memory_app.runtime import Runtime, build
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 from memory_app.transfer import shards
+
+pytestmark = pytest.mark.one_shard
 
 WRITERS = 4
 
@@ -205,3 +207,16 @@ def test_a_server_without_logical_replication_is_told(
         schema.move_shard(in_east, 2, to="east")
     assert rows(owner, "SELECT moves_to FROM public.shards WHERE id = 2") == [(None,)]
     assert [row.shard.id for row in shards.list_shards(runtime)] == [0, 1, 2]
+
+
+def test_an_address_that_leads_nowhere_is_told_without_the_password(
+    app: MemoryApp, in_east: Settings, east: East, owner: Engine
+) -> None:
+    say(app, "I live in Porto.")
+    away = east.owner_url.replace(f":{east.server.port}/", ":1/")
+    with pytest.raises(Misconfigured, match="--source-url") as caught:
+        schema.move_shard(in_east, 1, to="home", source_url=away)
+    assert east.server.password not in str(caught.value)
+    assert caught.value.__cause__ is None
+    schema.abort_move(in_east, 1)
+    assert rows(owner, "SELECT nspname FROM pg_namespace WHERE nspname ~ 'shard'") == []

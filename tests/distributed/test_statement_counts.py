@@ -16,6 +16,8 @@ from memory_app.runtime import Runtime
 from memory_app.settings import Settings
 from memory_app.tenancy import schema
 
+pytestmark = pytest.mark.one_shard
+
 EVE = Scope("ada", "eve", "s")
 
 CALLS: dict[str, Callable[[MemoryApp, Scope], object]] = {

@@ -22,7 +22,7 @@ from memory_app.errors import StoreUnavailable
 from memory_app.runtime import Runtime
 from memory_app.settings import Settings
 
-pytestmark = pytest.mark.usefixtures("tenant")
+pytestmark = [pytest.mark.one_shard, pytest.mark.usefixtures("tenant")]
 
 AT_ONCE = timedelta(0)
 PREPARED = "SELECT count(*) FROM pg_prepared_xacts WHERE database = current_database()"
