@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from memory_app.db import catalog, db, in_doubt, prerequisites
@@ -11,6 +12,9 @@ from memory_app.db.directory import Directory, Shard, users_by_shard
 from memory_app.db.shards import moved_schemas
 from memory_app.errors import MemoryAppError
 from memory_app.ops.check import Check, fail, ok, warn
+
+RECOUNT_SECONDS = 1.0
+"""Between two counts of the users of a shard."""
 
 
 def look(directory: Directory) -> Iterator[Check]:
@@ -43,6 +47,7 @@ def look(directory: Directory) -> Iterator[Check]:
     for server in sorted({shard.server for shard in usable if shard.server is not None}):
         yield _server(directory, server)
     yield from _left_behind(directory)
+    yield from _disagreements(directory, usable)
 
 
 def _server(directory: Directory, server: str) -> Check:
@@ -71,6 +76,36 @@ def _left_behind(directory: Directory) -> Iterator[Check]:
     if left:
         to_do = "; ".join(f"`memory shards drop-moved {int(schema[-4:])}`" for schema in sorted(set(left)))
         yield warn("moved shards", f"still where they were before: {', '.join(left)}", to_do=to_do)
+
+
+def _disagreements(directory: Directory, usable: Sequence[Shard]) -> Iterator[Check]:
+    """Shards that hold other numbers of users than the directory says, as after a restore of one of both."""
+    differing = _user_counts(directory, usable)
+    if differing:
+        # Somebody may have come or gone between the two counts.
+        time.sleep(RECOUNT_SECONDS)
+        again = _user_counts(directory, usable)
+        differing = {shard: counts for shard, counts in again.items() if differing.get(shard) == counts}
+    if differing:
+        finding = "; ".join(
+            f"shard {shard} holds {held} users, and the directory has {listed} there"
+            for shard, (held, listed) in differing.items()
+        )
+        to_do = "restore the directory and the shards of one moment; who is in one of them only is a stranger or lost"
+        yield fail("users of shards", finding, to_do=to_do)
+
+
+def _user_counts(directory: Directory, usable: Sequence[Shard]) -> dict[int, tuple[int, int]]:
+    """Users that a shard holds, and that the directory has there, of each shard where the two differ."""
+    held: dict[int, int] = {}
+    for shard in usable:
+        with suppress(MemoryAppError), db.transaction(directory.engine_of(shard.id), None) as connection:
+            held[shard.id] = sum(users_by_shard(connection).values())
+    with db.transaction(directory.servers.home, None) as connection:
+        listed = users_by_shard(connection)
+    return {
+        shard: (count, listed.get(shard, 0)) for shard, count in held.items() if count != listed.get(shard, 0)
+    }
 
 
 def _left_out(shard: Shard, users: int) -> Check:

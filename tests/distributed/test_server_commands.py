@@ -7,6 +7,7 @@ import json
 import all_shards
 import pytest
 from commands import Memory
+from sqlalchemy import Engine, text
 from two_servers import BOB, say
 
 from memory_app import MemoryApp
@@ -60,6 +61,17 @@ def test_doctor_names_the_servers(operator: Memory) -> None:
     checked = operator("doctor")
     assert "server east" in checked.out
     assert "0 of 50 prepared transactions" in checked.out
+
+
+def test_doctor_finds_users_whom_the_directory_lacks(operator: Memory, app: MemoryApp, owner: Engine) -> None:
+    """As after a restore of the directory alone."""
+    say(app, "I live in Porto.")
+    assert "users of shards" not in operator("doctor").out
+    with owner.begin() as connection:
+        connection.execute(text("DELETE FROM public.users"))
+    found = operator("doctor")
+    assert found.status != 0
+    assert "shard 1 holds 1 users, and the directory has 0 there" in found.out
 
 
 def test_a_name_that_is_none_is_refused(operator: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
