@@ -182,7 +182,8 @@ def _rows_of_shard(connection: Connection, selection: _Selection) -> Generator[t
 
 def _header(runtime: Runtime, selection: _Selection) -> str:
     embedder = runtime.embedder
-    with transaction(runtime.engine, selection.tenant_id) as connection:
+    # From the directory: a shard knows those tenants only who have users in it.
+    with transaction(runtime.at(HOME).engine, selection.tenant_id) as connection:
         tenant, now = exports.tenant_name(connection, selection.tenant_id), clock.now(connection)
     header = {
         "format": FORMAT,

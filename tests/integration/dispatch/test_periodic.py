@@ -65,7 +65,7 @@ def done(runtime: Runtime, claimed: RunClaim) -> None:
 
 
 def test_nothing_is_due_before_something_happened(runtime: Runtime, tenant: int) -> None:
-    with transaction(runtime.engine, tenant) as connection:
+    with transaction(runtime.at(0).engine, tenant) as connection:
         agents.change(connection, tenant, "ada", parts={}, copies=all_shards.copies(connection))
     assert enqueue_due(runtime, now=now(runtime) + 30 * DAY) == PeriodicRuns(0, 0)
 
@@ -96,7 +96,7 @@ def test_due_times_are_spread_over_the_period(runtime: Runtime, tenant: int, own
 def test_deep_synthesis_is_only_for_agents_with_a_model(runtime: Runtime, tenant: int, owner: Engine) -> None:
     kept(runtime, tenant, "bob")
     kept(runtime, tenant, "eve", agent="eva")
-    with transaction(runtime.engine, tenant) as connection:
+    with transaction(runtime.at(0).engine, tenant) as connection:
         agents.change(
             connection,
             tenant,
@@ -111,7 +111,7 @@ def test_deep_synthesis_is_only_for_agents_with_a_model(runtime: Runtime, tenant
 def test_deep_synthesis_asks_only_about_scopes_with_something_new(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
-    with transaction(runtime.engine, tenant) as connection:
+    with transaction(runtime.at(0).engine, tenant) as connection:
         agents.change(
             connection,
             tenant,
@@ -217,7 +217,7 @@ def test_over_a_week_two_beats_and_four_workers_do_each_periods_work_once(
     runtime: Runtime, tenant: int, owner: Engine
 ) -> None:
     users = [f"user {n}" for n in range(10)]
-    with transaction(runtime.engine, tenant) as connection:
+    with transaction(runtime.at(0).engine, tenant) as connection:
         agents.change(
             connection,
             tenant,

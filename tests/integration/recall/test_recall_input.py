@@ -221,7 +221,7 @@ def test_a_persona_that_does_not_fit_is_refused_with_its_field(runtime: Runtime,
 
 def test_an_agents_own_weights_may_also_count_against_a_row(runtime: Runtime, tenant: int) -> None:
     policy = {"weights": {"user_role": -1.0, "keyword": 1.0}}
-    with transaction(runtime.engine, tenant) as connection:
+    with transaction(runtime.at(0).engine, tenant) as connection:
         agents.change(
             connection, tenant, "ada", parts={"policy": policy}, copies=all_shards.copies(connection)
         )
