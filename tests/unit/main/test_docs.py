@@ -26,6 +26,8 @@ NOT_RUN = {
     "docs/development.md": ["clones the repository"],
     "docs/growth.md": ["takes half an hour"],
     "docs/models.md": ["needs a language model"],
+    "docs/scaling.md": ["needs a second server"],
+    "docs/shards.md": ["needs a second server", "needs a second server"],
 }
 """The reasons of the examples that nobody runs. A further one must be added here, too."""
 
