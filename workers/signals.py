@@ -72,7 +72,7 @@ def _give_way(options: Mapping[str, Any], **_: Any) -> None:
     rest = Rest(worker.maintenance_rest)
 
     def start_child(**_: Any) -> None:
-        rest.watch(parts.runtime().engine)
+        parts.runtime().directory.servers.watch(rest.watch)
 
     # Signals hold their receivers weakly, and nobody else holds these.
     worker_process_init.connect(start_child, weak=False)

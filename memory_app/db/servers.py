@@ -35,6 +35,7 @@ class Servers:
     home: Engine
     others: Mapping[str, Callable[[], Engine]] = field(default_factory=dict)
     _engines: dict[str, Engine] = field(default_factory=dict)
+    _watchers: list[Callable[[Engine], None]] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
     def names(self) -> tuple[str, ...]:
@@ -52,7 +53,16 @@ class Servers:
                 if make is None:
                     raise ShardMissing(unknown(server), retry_after=10)
                 engine = self._engines[server] = make()
+                for attach in self._watchers:
+                    attach(engine)
             return engine
+
+    def watch(self, attach: Callable[[Engine], None]) -> None:
+        """Call ``attach`` with the engine of each server, of those that are made later, too."""
+        with self._lock:
+            self._watchers.append(attach)
+            for engine in (self.home, *self._engines.values()):
+                attach(engine)
 
     def at(self, shard: int, server: str | None) -> Engine:
         """The engine of a server, bound to one of its shards. Raises as `engine`."""
