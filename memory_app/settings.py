@@ -6,7 +6,6 @@ command line read this module; everything below gets plain values.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +24,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_app import redis_url
 from memory_app.records.run import RunName
+from memory_app.records.server_names import HOME_SERVER, SERVER_NAME
 from memory_app.redis_url import Address
 
 EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
@@ -33,12 +33,6 @@ EMPTY_IS_NONE = BeforeValidator(lambda value: None if value == "" else value)
 
 SECRET_LENGTH = 32
 """Least characters of a secret: 128 random bits in hexadecimal digits."""
-
-SERVER_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-"""A name that can be part of that of a variable."""
-
-HOME_SERVER = "home"
-"""What commands call the server of ``database.url``."""
 
 PREFIX = "MEMORY_"
 """Of every variable that is a setting."""

@@ -7,7 +7,7 @@ of both servers: a publication and a slot where the shard is, a subscription whe
     copy      PostgreSQL copies the rows and follows the changes
     close     nobody enters the shard any more; those in it are waited for, and then the last changes
     switch    the list says that the shard is there now
-    clean     replication ends; the old schema stays as ``moved_shard_0003`` until `drop_source`
+    clean     replication ends; the old schema stays as ``moved_shard_0003`` until `drop_moved`
 """
 
 from __future__ import annotations
@@ -16,28 +16,19 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 from uuid import uuid4
 
-import psycopg
-import structlog
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
-from sqlalchemy import Connection, Engine, make_url, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from memory_app import failpoint
-from memory_app.db import catalog, migrate, revision
+from memory_app.db import catalog, migrate, replication, revision
 from memory_app.db.db import translated
 from memory_app.db.migrate import Deadline, Entry, Login, Logins
 from memory_app.db.servers import Servers
 from memory_app.db.shards import HOME, schema_of
 from memory_app.errors import Conflict, InvalidInput, Misconfigured, NotFound, StoreUnavailable
-
-log = structlog.get_logger(__name__)
-
-HOME_SERVER = "home"
-"""The server of the home shard, as the list of shards says where a shard goes."""
+from memory_app.records.server_names import HOME_SERVER
 
 LEAST_LAG_BYTES = 1_000_000
 """The shard is closed once no more than this is still to come, so that the pause is short."""
@@ -62,32 +53,7 @@ _SWITCH = text(
     """UPDATE public.shards SET server = nullif(moves_to, 'home'), moves_to = NULL, is_closed = false
     WHERE id = :shard AND is_closed"""
 )
-_POWERS = text(
-    """SELECT r.rolsuper OR r.rolreplication AS may_replicate, r.rolsuper OR r.rolbypassrls AS sees_all,
-    r.rolsuper OR pg_has_role(r.oid, 'pg_create_subscription', 'USAGE') AS may_subscribe, current_user AS name,
-    current_setting('wal_level') AS wal_level, current_setting('server_version_num')::integer AS version
-    FROM pg_roles r WHERE r.rolname = current_user"""
-)
 _HAS_SCHEMA = text("SELECT to_regnamespace(:schema) IS NOT NULL")
-_HAS_PUBLICATION = text("SELECT EXISTS (SELECT FROM pg_publication WHERE pubname = :name)")
-_HAS_SLOT = text("SELECT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = :name)")
-_HAS_SUBSCRIPTION = text(
-    """SELECT EXISTS (SELECT FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
-    WHERE s.subname = :name AND d.datname = current_database())"""
-)
-_MAKE_SLOT = text("SELECT pg_create_logical_replication_slot(:name, 'pgoutput')")
-_DROP_SLOT = text(
-    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = :name AND NOT active"
-)
-_COPIED = text(
-    """SELECT count(*) FILTER (WHERE r.srsubstate = 'r') AS ready, count(*) AS tables,
-    bool_and(s.subenabled) AS is_enabled
-    FROM pg_subscription s JOIN pg_subscription_rel r ON r.srsubid = s.oid WHERE s.subname = :name"""
-)
-_LAG = text(
-    """SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), confirmed_flush_lsn) FROM pg_replication_slots
-    WHERE slot_name = :name"""
-)
 _GATE = text("SELECT set_config('lock_timeout', :limit, true)")
 _NO_INDEXES = "UPDATE {schema}.scope_models SET is_indexed = false WHERE is_indexed"
 _RENUMBER = text("SELECT public.xact_renumber()")
@@ -117,8 +83,7 @@ class _Move:
 
     @property
     def name(self) -> str:
-        """Of the publication, the slot and the subscription."""
-        return f"memory_move_{self.shard:04d}"
+        return replication_name(self.shard)
 
     @property
     def schema(self) -> str:
@@ -133,6 +98,11 @@ class _Move:
 def left_schema(shard: int) -> str:
     """What the schema of a shard is called where it was before it moved to another server."""
     return f"moved_{schema_of(shard)}"
+
+
+def replication_name(shard: int) -> str:
+    """What the publication, the slot and the subscription of a shard that moves are called."""
+    return f"memory_move_{shard:04d}"
 
 
 def move(
@@ -183,24 +153,34 @@ def abort(home: Logins, shard: int, *, servers: Mapping[str, Logins] = MappingPr
             if row.is_closed and not _is_there(moving.source, moving.schema):
                 raise Conflict(f"shard {shard} is closed where it was; let `memory shards move` end")
             _end_replication(moving)
-            _run(moving.target, f"DROP SCHEMA IF EXISTS {moving.schema} CASCADE")
+            replication.run_alone(moving.target, f"DROP SCHEMA IF EXISTS {moving.schema} CASCADE")
             _force(moving.source, shard)
         with engines.home.begin() as connection:
             connection.execute(_SET_TARGET, {"shard": shard, "to": None})
             connection.execute(_CLOSE, {"shard": shard, "closed": False})
 
 
-def drop_source(
+def drop_moved(
     home: Logins, shard: int, *, servers: Mapping[str, Logins] = MappingProxyType({})
 ) -> tuple[str, ...]:
-    """Drop what stayed of a shard where it was before it moved; the names of the servers."""
+    """Drop what stayed of a shard where it was before it moved; the names of the servers.
+
+    Raises `Conflict` while the shard is being moved.
+    """
     dropped = []
     with migrate.opened(home, servers) as engines:
+        with translated(engines.home), engines.home.begin() as connection:
+            row = connection.execute(_MOVING, {"shard": shard}).one_or_none()
+        if row is not None and row.moves_to is not None:
+            raise Conflict(f"shard {shard} is being moved to server {row.moves_to!r}; let that end first")
         for name in (HOME_SERVER, *engines.names()):
             engine = engines.engine(None if name == HOME_SERVER else name)
             with translated(engine):
+                # Of a move that died after the switch: a slot keeps changes for ever.
+                replication.end_subscription(engine, replication_name(shard))
+                replication.end_publication(engine, replication_name(shard))
                 if _is_there(engine, left_schema(shard)):
-                    _run(engine, f"DROP SCHEMA {left_schema(shard)} CASCADE")
+                    replication.run_alone(engine, f"DROP SCHEMA {left_schema(shard)} CASCADE")
                     dropped.append(name)
     return tuple(dropped)
 
@@ -245,10 +225,7 @@ def _begin(engines: Servers, shard: int, *, to: str, say: Say) -> tuple[_Move, b
 
 
 def _check(moving: _Move) -> None:
-    with moving.source.connect() as connection:
-        source = connection.execute(_POWERS).one()
-    with moving.target.connect() as connection:
-        target = connection.execute(_POWERS).one()
+    source, target = replication.powers(moving.source), replication.powers(moving.target)
     here, there = f"server {moving.source_name!r}", f"server {moving.target_name!r}"
     if source.wal_level != "logical":
         raise Misconfigured(
@@ -261,10 +238,10 @@ def _check(moving: _Move) -> None:
         raise Misconfigured(
             f"let an administrator of {there} run GRANT pg_create_subscription TO {target.name}"
         )
-    if target.version // 10_000 < source.version // 10_000:
+    if target.version < source.version:
         raise Misconfigured(
-            f"{there} is PostgreSQL {target.version // 10_000} and {here} is {source.version // 10_000}; move to the "
-            "same version or a newer one"
+            f"{there} is PostgreSQL {target.version} and {here} is {source.version}; move to the same version or a "
+            "newer one"
         )
     for schema in (moving.schema, left_schema(moving.shard)):
         if _is_there(moving.target, schema):
@@ -277,36 +254,36 @@ def _copy(moving: _Move, source_url: str, deadline: Deadline) -> None:
     failpoint.reach("shard_move.made")
     _publish(moving)
     failpoint.reach("shard_move.published")
-    _subscribe(moving, source_url)
+    with moving.target.begin() as connection:
+        # Again, where a try to close the shard has put the rules in place.
+        _unforce(connection, moving.schema)
+    replication.subscribe(moving.target, moving.name, source_url=source_url)
     failpoint.reach("shard_move.subscribed")
-    said = None
+    shown = None
     while True:
-        with moving.target.connect() as connection:
-            state = connection.execute(_COPIED, {"name": moving.name}).one()
-        with moving.source.connect() as connection:
-            lag = connection.execute(_LAG, {"name": moving.name}).scalar_one()
-        if state.is_enabled is False:
+        progress = replication.progress(moving.source, moving.target, moving.name)
+        if not progress.is_enabled:
             raise StoreUnavailable(
                 f"replication of shard {moving.shard} has stopped for an error; see the log of server "
                 f"{moving.target_name!r}, mend it, and run the same again"
             )
-        if state.tables and state.ready == state.tables and lag is not None and lag < LEAST_LAG_BYTES:
+        if progress.is_copied and progress.lag_bytes < LEAST_LAG_BYTES:
             return
-        told = f"{state.ready} of {state.tables} tables are copied, {int(lag or 0):,} bytes behind"
-        if told != said:
-            moving.say(told)
-            said = told
+        if progress != shown:
+            moving.say(
+                f"{progress.ready} of {progress.tables} tables are copied, {progress.lag_bytes:,} bytes behind"
+            )
+            shown = progress
         time.sleep(LOOK_SECONDS)
 
 
 def _make_target(moving: _Move, deadline: Deadline) -> None:
     """Make the schema, empty and such that rows can be written past row-level security by its owner."""
     entry = Entry(moving.shard, None if moving.target_name == HOME_SERVER else moving.target_name)
-    with moving.target.connect() as connection:
-        if connection.execute(_HAS_SUBSCRIPTION, {"name": moving.name}).scalar_one():
-            return
+    if replication.is_subscribed(moving.target, moving.name):
+        return
     # One that a process began to make before it died holds nothing yet.
-    _run(moving.target, f"DROP SCHEMA IF EXISTS {moving.schema} CASCADE")
+    replication.run_alone(moving.target, f"DROP SCHEMA IF EXISTS {moving.schema} CASCADE")
 
     def make(connection: Connection) -> None:
         migrate.upgrade_shard(connection, entry, is_made=False)
@@ -316,53 +293,18 @@ def _make_target(moving: _Move, deadline: Deadline) -> None:
     migrate.insist(moving.target, make, shard=moving.shard, deadline=deadline)
     migrate.validate(moving.target, moving.shard, deadline)
     with moving.target.begin() as connection:
+        # It comes with the rows: until then nobody can enter.
         connection.execute(text(f"DELETE FROM {moving.schema}.alembic_version"))
-        _unforce(connection, moving.schema)
 
 
 def _publish(moving: _Move) -> None:
-    """Publish all tables of the shard, and keep what is changed from now on for the subscription."""
-    with moving.source.connect() as connection:
-        is_published = connection.execute(_HAS_PUBLICATION, {"name": moving.name}).scalar_one()
-        has_slot = connection.execute(_HAS_SLOT, {"name": moving.name}).scalar_one()
-        sees_all = connection.execute(_POWERS).one().sees_all
-    if not sees_all:
+    if not replication.powers(moving.source).sees_all_rows:
         # Who replicates reads as the owner, from whom forced row-level security hides all rows.
         with moving.source.begin() as connection:
             migrate.lock_tables(connection, moving.shard)
             _unforce(connection, moving.schema)
-    if not is_published:
-        tables = ", ".join(f"{moving.schema}.{table}" for table in catalog.TABLES)
-        _run(moving.source, f"CREATE PUBLICATION {moving.name} FOR TABLE {tables}")
-    if not has_slot:
-        with moving.source.begin() as connection:
-            connection.execute(_MAKE_SLOT, {"name": moving.name})
-
-
-def _subscribe(moving: _Move, source_url: str) -> None:
-    with moving.target.begin() as connection:
-        if connection.execute(_HAS_SUBSCRIPTION, {"name": moving.name}).scalar_one():
-            # Stopped by an error that is mended, or in a try to close the shard.
-            _unforce(connection, moving.schema)
-            connection.execute(text(f"ALTER SUBSCRIPTION {moving.name} ENABLE"))
-            return
-    statement = sql.SQL(
-        "CREATE SUBSCRIPTION {name} CONNECTION {address} PUBLICATION {name} "
-        "WITH (create_slot = false, slot_name = {slot}, disable_on_error = true)"
-    ).format(
-        name=sql.Identifier(moving.name),
-        slot=sql.Literal(moving.name),
-        address=sql.Literal(_libpq_address(source_url)),
-    )
-    try:
-        _run(moving.target, statement.as_string())
-    except DBAPIError as error:
-        # The statement holds a password, and so does whatever quotes it.
-        reason = error.orig.diag.message_primary if isinstance(error.orig, psycopg.Error) else None
-        raise Misconfigured(
-            f"server {moving.target_name!r} cannot follow server {moving.source_name!r}: {reason}; see that it reaches "
-            "it, and name the address that it has from there with --source-url"
-        ) from None
+    tables = [f"{moving.schema}.{table}" for table in catalog.TABLES]
+    replication.publish(moving.source, moving.name, tables=tables)
 
 
 def _close(moving: _Move, deadline: Deadline) -> float:
@@ -427,7 +369,7 @@ def _wait_for_last(moving: _Move) -> None:
 
 def _take_over(moving: _Move, source: Connection, target: Connection) -> None:
     """Make the copy ready for those who come: its counters, its rules, what it says of indexes."""
-    target.execute(text(f"ALTER SUBSCRIPTION {moving.name} DISABLE"))
+    replication.stop(target, moving.name)
     for sequence in source.execute(migrate.SEQUENCES, {"schema": moving.schema}).scalars().all():
         row = source.execute(text(f"SELECT last_value, is_called FROM {sequence}")).one()
         target.execute(
@@ -456,26 +398,8 @@ def _switch(moving: _Move) -> None:
 
 
 def _end_replication(moving: _Move) -> None:
-    with moving.target.connect() as connection:
-        has_subscription = connection.execute(_HAS_SUBSCRIPTION, {"name": moving.name}).scalar_one()
-    if has_subscription:
-        _run(moving.target, f"ALTER SUBSCRIPTION {moving.name} DISABLE")
-        _run(moving.target, f"ALTER SUBSCRIPTION {moving.name} SET (slot_name = NONE)")
-        _run(moving.target, f"DROP SUBSCRIPTION {moving.name}")
-    until = time.monotonic() + LAST_SECONDS
-    while _has_slot(moving):
-        with moving.source.begin() as connection:
-            connection.execute(_DROP_SLOT, {"name": moving.name})
-        if time.monotonic() > until:
-            log.warning("replication_slot_in_use", slot=moving.name)
-            break
-        time.sleep(PAUSE_SECONDS)
-    _run(moving.source, f"DROP PUBLICATION IF EXISTS {moving.name}")
-
-
-def _has_slot(moving: _Move) -> bool:
-    with moving.source.connect() as connection:
-        return bool(connection.execute(_HAS_SLOT, {"name": moving.name}).scalar_one())
+    replication.end_subscription(moving.target, moving.name)
+    replication.end_publication(moving.source, moving.name)
 
 
 def _unforce(connection: Connection, schema: str) -> None:
@@ -493,24 +417,3 @@ def _force(engine: Engine, shard: int) -> None:
 def _is_there(engine: Engine, schema: str) -> bool:
     with engine.connect() as connection:
         return bool(connection.execute(_HAS_SCHEMA, {"schema": schema}).scalar_one())
-
-
-def _run(engine: Engine, statement: str) -> None:
-    """Outside of a transaction, as statements about subscriptions want it."""
-    with engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT").exec_driver_sql(
-            statement.replace("%", "%%")
-        )
-
-
-def _libpq_address(url: str) -> str:
-    address = make_url(url)
-    given: dict[str, Any] = {
-        "host": address.host,
-        "port": address.port,
-        "user": address.username,
-        "password": address.password,
-        "dbname": address.database,
-        **address.query,
-    }
-    return make_conninfo("", **{name: value for name, value in given.items() if value is not None})

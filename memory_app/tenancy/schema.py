@@ -55,7 +55,7 @@ def abort_move(settings: Settings, shard: int) -> None:
 
 def drop_moved(settings: Settings, shard: int) -> tuple[str, ...]:
     """Drop what stayed of a shard where it was before; the names of the servers."""
-    return shard_move.drop_source(home_of(settings), shard, servers=servers_of(settings))
+    return shard_move.drop_moved(home_of(settings), shard, servers=servers_of(settings))
 
 
 def differences(settings: Settings) -> tuple[tuple[int, Difference], ...]:
