@@ -252,13 +252,13 @@ def app_engine(settings: Settings) -> Engine:
 def app_servers(settings: Settings) -> Servers:
     """All servers as the application's role; opens nothing yet."""
     others = {
-        name: partial(_app_engine, settings, server.url, setting=servers.url_setting(name), rests=True)
+        name: partial(_app_engine, settings, server.url, setting=servers.url_setting(name), pauses=True)
         for name, server in settings.database.servers.items()
     }
     return Servers(app_engine(settings), others)
 
 
-def _app_engine(settings: Settings, url: SecretStr, *, setting: str, rests: bool = False) -> Engine:
+def _app_engine(settings: Settings, url: SecretStr, *, setting: str, pauses: bool = False) -> Engine:
     database = settings.database
     return db.connect(
         url.get_secret_value(),
@@ -269,7 +269,7 @@ def _app_engine(settings: Settings, url: SecretStr, *, setting: str, rests: bool
         statement_timeout_ms=database.statement_timeout_ms,
         prepared_statements=database.prepared_statements,
         setting=setting,
-        rests=rests,
+        pauses=pauses,
     )
 
 

@@ -26,7 +26,7 @@ from memory_app.records.scope import Scope
 from memory_app.records.statement import checked_statement
 from memory_app.runtime import Runtime
 from memory_app.tenancy.policy import Policy, parse_policy
-from memory_app.tenancy.shards import others
+from memory_app.tenancy.shards import other_places
 
 DEFAULT_MEMORY_FIELDS = ("kind", "text", "subtype", "importance", "importance_scale", "tags", "pinned")
 """What a default memory may say; the rest follows from when and for whom it is stored."""
@@ -69,7 +69,7 @@ def change_agent(runtime: Runtime, tenant_id: int, scope: Scope, *, change: Agen
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         # The directory first: it holds the row until the end, and whoever copies it meanwhile waits.
         before = agents.lock(connection, tenant_id, scope.agent)
-        copies = partial(others, runtime, connection)
+        copies = partial(other_places, runtime, connection)
         changed = _agent(agents.change(connection, tenant_id, scope.agent, parts=parts, copies=copies))
         run = _apply_retention(connection, tenant_id, changed, before=before)
     _hint(runtime, run)
@@ -100,7 +100,7 @@ def amend_agent(
         }
         change = AgentChange(named=frozenset(amended), **amended)
         parts = {name: check(change) for name, check in _CHECKS.items() if name in change.named}
-        copies = partial(others, runtime, connection)
+        copies = partial(other_places, runtime, connection)
         changed = _agent(agents.change(connection, tenant_id, scope.agent, parts=parts, copies=copies))
         run = _apply_retention(connection, tenant_id, changed, before=row)
     _hint(runtime, run)

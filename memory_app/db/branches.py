@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -25,7 +26,7 @@ PREFIX = "memory:"
 _BRANCHES = "branches"
 
 _HAS_WRITTEN = text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
-_BE_ONESELF = text("SELECT set_config('role', 'none', true)")
+_LEAVE_ROLE = text("SELECT set_config('role', 'none', true)")
 _DECIDE = text("INSERT INTO public.decisions (id) VALUES (:id)")
 
 
@@ -37,6 +38,10 @@ class _Branches:
     begin: Callable[[Engine], Connection]
     others: list[Connection] = field(default_factory=list)
     may_write: bool = False
+    infos: list[dict[Any, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._join(self.main)
 
     def everywhere(self) -> tuple[Connection, ...]:
         return (self.main, *self.others)
@@ -48,9 +53,20 @@ class _Branches:
             if branch.engine.pool is engine.pool:
                 return branch
         branch = self.begin(engine)
-        branch.info[_BRANCHES] = self
+        self._join(branch)
         self.others.append(branch)
         return branch
+
+    def _join(self, branch: Connection) -> None:
+        # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
+        info = branch.info
+        info[_BRANCHES] = self
+        self.infos.append(info)
+
+    def leave(self) -> None:
+        """Let the connections, which go back to their pools, know nothing of each other."""
+        for info in self.infos:
+            info.pop(_BRANCHES, None)
 
 
 @contextmanager
@@ -67,9 +83,6 @@ def united(
     is on its server. Raises `StoreUnavailable` where it is decided and a server went away before it took effect there.
     """
     branches = _Branches(main, begin)
-    # Taken once: a connection that broke meanwhile refuses to be asked for it, and would hide how it broke.
-    info = main.info
-    info[_BRANCHES] = branches
     try:
         yield
         for branch in branches.everywhere():
@@ -77,7 +90,7 @@ def united(
         if branches.others:
             _commit(branches, home)
     finally:
-        info.pop(_BRANCHES, None)
+        branches.leave()
 
 
 def also_in(connection: Connection, engine: Engine, *, writes: bool) -> Connection:
@@ -117,7 +130,7 @@ def _commit_in_two_phases(writers: list[Connection], decider: Connection) -> Non
     try:
         for branch, name in zip(writers, names, strict=True):
             # As the role that logged in, who alone may end it: the transaction may be one of the bound role.
-            branch.execute(_BE_ONESELF)
+            branch.execute(_LEAVE_ROLE)
             branch.exec_driver_sql(f"PREPARE TRANSACTION '{name}'")
             prepared += 1
     except BaseException:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any, Literal
 
-import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -19,6 +15,7 @@ from memory_app import metrics, tracing
 from memory_app.db import branches, locks, revision, shards
 from memory_app.db.bounded_connection import MARGIN_SECONDS, BoundedConnection, bounded_connect
 from memory_app.db.faults import OWNER_SETTING, RIGHT_MISSING, SETTING, Login, fault_of, is_right_missing
+from memory_app.db.login_pause import LoginPause
 from memory_app.db.pooler import Driver, is_pooled, shares_processes
 from memory_app.db.shards import bound_of
 from memory_app.errors import Forbidden, MemoryAppError, Misconfigured, StoreRefused, StoreUnavailable
@@ -44,9 +41,6 @@ _OLD_SCHEMA_STATES = frozenset({"42703", "42704"})
 
 POOLER_WAIT_SECONDS = 5
 
-REST_SECONDS = (0.5, 15.0)
-"""The first pause after a login that failed, and the longest."""
-
 
 def connect(
     url: str,
@@ -58,12 +52,12 @@ def connect(
     statement_timeout_ms: int = 20_000,
     prepared_statements: Literal["auto", "on", "off"] = "auto",
     setting: str = SETTING,
-    rests: bool = False,
+    pauses: bool = False,
 ) -> Engine:
     """An engine; opens nothing yet. Make it after a fork, never before. Raises `Misconfigured` for what is no address.
 
-    ``setting`` is the one that holds ``url``. ``rests``: after a login that failed none is tried for a while, so that a
-    server that is away holds up nobody who goes through all of them.
+    ``setting`` is the one that holds ``url``. ``pauses``: after a login that failed none is tried for a while, so
+    that a server that is away holds up nobody who goes through all of them.
     ``statement_timeout_ms`` is when the server ends a statement of this role (see `app_role`): an answer is waited for
     a little longer. With 0 a wait has no end. ``prepared_statements`` are kept by the server; ``auto`` does without
     them behind a pooler, which may hand the next transaction to a server process that knows none.
@@ -82,7 +76,7 @@ def connect(
         pool_timeout_seconds=pool_timeout_seconds,
         connect_timeout_seconds=connect_timeout_seconds,
         statement_timeout_ms=statement_timeout_ms,
-        rest=Rest() if rests else None,
+        pause=LoginPause() if pauses else None,
     )
     event.listen(engine, "handle_error", _leave_dropped_role)
     return engine
@@ -103,7 +97,7 @@ def connect_owner(url: str, *, statement_timeout_ms: int = 20_000, setting: str 
         pool_timeout_seconds=5,
         connect_timeout_seconds=5,
         statement_timeout_ms=statement_timeout_ms,
-        rest=None,
+        pause=None,
     )
     return engine
 
@@ -118,7 +112,7 @@ def _engine(
     pool_timeout_seconds: float,
     connect_timeout_seconds: int,
     statement_timeout_ms: int,
-    rest: Rest | None,
+    pause: LoginPause | None,
 ) -> Engine:
     """``prepare`` is called with each new connection."""
     engine = create_engine(
@@ -156,8 +150,8 @@ def _engine(
     event.listen(engine, "handle_error", _keep_values_out)
     limit_seconds = statement_timeout_ms / 1000 + MARGIN_SECONDS if statement_timeout_ms else None
     open_bounded = bounded_connect(limit_seconds)
-    if rest is not None:
-        open_bounded = rest.between(open_bounded)
+    if pause is not None:
+        open_bounded = pause.between(open_bounded)
     # Connections of our own class; a "creator" of the engine would have to take the address apart itself.
     event.listen(
         engine, "do_connect", lambda _dialect, _record, args, options: open_bounded(*args, **options)
@@ -165,39 +159,6 @@ def _engine(
     tracing.watch_engine(engine)
     locks.watch(engine)
     return engine
-
-
-@dataclass(slots=True)
-class Rest:
-    """The pause between two logins that fail, which doubles each time. Safe between threads."""
-
-    _failure: psycopg.Error | None = None
-    _seconds: float = 0.0
-    _until: float = 0.0
-    _lock: Lock = field(default_factory=Lock)
-
-    def between(self, connect: Callable[..., BoundedConnection]) -> Callable[..., BoundedConnection]:
-        """The same, which fails at once with the last failure while it rests."""
-
-        def try_to_connect(*args: Any, **options: Any) -> BoundedConnection:
-            with self._lock:
-                failure = self._failure
-                is_resting = time.monotonic() < self._until
-            if failure is not None and is_resting:
-                raise type(failure)(*failure.args)
-            try:
-                connection = connect(*args, **options)
-            except psycopg.Error as error:
-                with self._lock:
-                    self._failure = error
-                    self._seconds = min(max(self._seconds * 2, REST_SECONDS[0]), REST_SECONDS[1])
-                    self._until = time.monotonic() + self._seconds
-                raise
-            with self._lock:
-                self._failure, self._seconds, self._until = None, 0.0, 0.0
-            return connection
-
-        return try_to_connect
 
 
 def _json_text(value: object) -> str:

@@ -90,12 +90,12 @@ class _Move:
         return schema_of(self.shard)
 
     @property
-    def left(self) -> str:
+    def old_schema(self) -> str:
         """The schema that stays where the shard was."""
-        return left_schema(self.shard)
+        return old_schema_of(self.shard)
 
 
-def left_schema(shard: int) -> str:
+def old_schema_of(shard: int) -> str:
     """What the schema of a shard is called where it was before it moved to another server."""
     return f"moved_{schema_of(shard)}"
 
@@ -137,6 +137,7 @@ def move(
                 _copy(moving, source_url or logins.owner_url, deadline)
                 pause = _close(moving, deadline)
             _switch(moving)
+            failpoint.reach("shard_move.switched")
             _end_replication(moving)
     return Moved(shard, moving.source_name, to, pause)
 
@@ -179,8 +180,8 @@ def drop_moved(
                 # Of a move that died after the switch: a slot keeps changes for ever.
                 replication.end_subscription(engine, replication_name(shard))
                 replication.end_publication(engine, replication_name(shard))
-                if _is_there(engine, left_schema(shard)):
-                    replication.run_alone(engine, f"DROP SCHEMA {left_schema(shard)} CASCADE")
+                if _is_there(engine, old_schema_of(shard)):
+                    replication.run_alone(engine, f"DROP SCHEMA {old_schema_of(shard)} CASCADE")
                     dropped.append(name)
     return tuple(dropped)
 
@@ -243,7 +244,7 @@ def _check(moving: _Move) -> None:
             f"{there} is PostgreSQL {target.version} and {here} is {source.version}; move to the same version or a "
             "newer one"
         )
-    for schema in (moving.schema, left_schema(moving.shard)):
+    for schema in (moving.schema, old_schema_of(moving.shard)):
         if _is_there(moving.target, schema):
             raise Conflict(f"{there} has a schema {schema}; drop it there before the shard comes")
 
@@ -340,7 +341,7 @@ def _try_to_close(moving: _Move) -> float:
             home.execute(_CLOSE, {"shard": moving.shard, "closed": True})
         failpoint.reach("shard_move.closed")
         # Whoever waits for the table, or comes by an older list, finds none.
-        source.execute(text(f"ALTER SCHEMA {schema} RENAME TO {moving.left}"))
+        source.execute(text(f"ALTER SCHEMA {schema} RENAME TO {moving.old_schema}"))
     failpoint.reach("shard_move.renamed")
     _switch(moving)
     return time.monotonic() - began

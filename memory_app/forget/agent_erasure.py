@@ -31,7 +31,7 @@ from memory_app.records.reports import ForgetReport
 from memory_app.runtime import Runtime
 from memory_app.tenancy.digests import digests_of, sent_name
 from memory_app.tenancy.rows import erased
-from memory_app.tenancy.shards import in_each, others
+from memory_app.tenancy.shards import in_each, other_places
 
 SCOPES_AT_ONCE = 200
 """Scopes that are listed at a time."""
@@ -110,7 +110,7 @@ def _finish(runtime: Runtime, agent: str, progress: Progress, complete: Complete
     digest = digests_of(runtime.settings).new(tenant_id, Subject.AGENT, agent)
     with transaction(runtime.at(HOME).engine, tenant_id) as connection:
         wait_in_line(connection)
-        entry = agents.delete_entry(connection, tenant_id, agent, copies=others(runtime, connection))
+        entry = agents.delete_entry(connection, tenant_id, agent, copies=other_places(runtime, connection))
         if entry is None:
             return None
         total = added(progress.total, entry)

@@ -69,13 +69,13 @@ def _server(directory: Directory, server: str) -> Check:
 
 def _left_behind(directory: Directory) -> Iterator[Check]:
     """What moved to another server and is still where it was: it holds words of people who may be erased by now."""
-    left: list[str] = []
+    schemas: list[str] = []
     for server in (None, *directory.servers.names()):
         with suppress(MemoryAppError), db.transaction(directory.servers.engine(server), None) as connection:
-            left += moved_schemas(connection)
-    if left:
-        to_do = "; ".join(f"`memory shards drop-moved {int(schema[-4:])}`" for schema in sorted(set(left)))
-        yield warn("moved shards", f"still where they were before: {', '.join(left)}", to_do=to_do)
+            schemas += moved_schemas(connection)
+    if schemas:
+        to_do = "; ".join(f"`memory shards drop-moved {int(schema[-4:])}`" for schema in sorted(set(schemas)))
+        yield warn("moved shards", f"still where they were before: {', '.join(schemas)}", to_do=to_do)
 
 
 def _disagreements(directory: Directory, usable: Sequence[Shard]) -> Iterator[Check]:
@@ -88,8 +88,8 @@ def _disagreements(directory: Directory, usable: Sequence[Shard]) -> Iterator[Ch
         differing = {shard: counts for shard, counts in again.items() if differing.get(shard) == counts}
     if differing:
         finding = "; ".join(
-            f"shard {shard} holds {held} users, and the directory has {listed} there"
-            for shard, (held, listed) in differing.items()
+            f"shard {shard} holds {count} users, and the directory has {listed} there"
+            for shard, (count, listed) in differing.items()
         )
         to_do = "restore the directory and the shards of one moment; who is in one of them only is a stranger or lost"
         yield fail("users of shards", finding, to_do=to_do)
@@ -97,14 +97,16 @@ def _disagreements(directory: Directory, usable: Sequence[Shard]) -> Iterator[Ch
 
 def _user_counts(directory: Directory, usable: Sequence[Shard]) -> dict[int, tuple[int, int]]:
     """Users that a shard holds, and that the directory has there, of each shard where the two differ."""
-    held: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for shard in usable:
         with suppress(MemoryAppError), db.transaction(directory.engine_of(shard.id), None) as connection:
-            held[shard.id] = sum(users_by_shard(connection).values())
+            counts[shard.id] = sum(users_by_shard(connection).values())
     with db.transaction(directory.servers.home, None) as connection:
         listed = users_by_shard(connection)
     return {
-        shard: (count, listed.get(shard, 0)) for shard, count in held.items() if count != listed.get(shard, 0)
+        shard: (count, listed.get(shard, 0))
+        for shard, count in counts.items()
+        if count != listed.get(shard, 0)
     }
 
 

@@ -127,7 +127,7 @@ class Place:
     schema: str
 
 
-def others(runtime: Runtime, connection: Connection) -> tuple[Place, ...]:
+def other_places(runtime: Runtime, connection: Connection) -> tuple[Place, ...]:
     """All shards beside the home shard, for what a transaction of the home shard changes in each, such as copies of the
     directory. Raises `ShardMissing` for one on another server that cannot be used."""
     here = tuple(Place(connection, schema) for schema in other_schemas(connection))

@@ -46,6 +46,19 @@ def chat(app: MemoryApp, user: str, stop: Event, accepted: list[tuple[str, str]]
         time.sleep(0.005)
 
 
+def cut_off(monkeypatch: pytest.MonkeyPatch, settings: Settings, place: str) -> None:
+    """Begin to move shard 1 to the home server, and break off at a place."""
+
+    def die(reached: str) -> None:
+        if reached == f"shard_move.{place}":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoint, "reach", die)
+        with pytest.raises(KeyboardInterrupt):
+            schema.move_shard(settings, 1, to="home")
+
+
 def test_a_shard_moves_while_its_users_chat(
     runtime: Runtime, app: MemoryApp, in_east: Settings, owner: Engine, tenant: int, east: East
 ) -> None:
@@ -110,15 +123,7 @@ def test_a_move_that_was_cut_off_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     say(app, "I live in Porto.", key="k1")
-
-    def die(reached: str) -> None:
-        if reached == f"shard_move.{place}":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoint, "reach", die)
-        with pytest.raises(KeyboardInterrupt):
-            schema.move_shard(in_east, 1, to="home")
+    cut_off(monkeypatch, in_east, place)
     runtime.directory.read_again()
     is_closed = place in ("closed", "renamed")
     if is_closed:
@@ -143,15 +148,7 @@ def test_a_move_is_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     say(app, "I live in Porto.", key="k1")
-
-    def die(reached: str) -> None:
-        if reached == f"shard_move.{place}":
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(failpoint, "reach", die)
-        with pytest.raises(KeyboardInterrupt):
-            schema.move_shard(in_east, 1, to="home")
+    cut_off(monkeypatch, in_east, place)
     with pytest.raises(Conflict, match="is being moved"):
         schema.upgrade(in_east)
     schema.abort_move(in_east, 1)
@@ -220,3 +217,20 @@ def test_an_address_that_leads_nowhere_is_told_without_the_password(
     assert caught.value.__cause__ is None
     schema.abort_move(in_east, 1)
     assert rows(owner, "SELECT nspname FROM pg_namespace WHERE nspname ~ 'shard'") == []
+
+
+def test_what_a_move_leaves_that_died_after_the_switch_goes(
+    app: MemoryApp, in_east: Settings, east: East, owner: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot would keep changes until the disk is full."""
+    say(app, "I live in Porto.")
+    cut_off(monkeypatch, in_east, "switched")
+    slots = "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"
+    assert rows(east.engine(), slots) == [(1,)]
+    with pytest.raises(Conflict, match="already"):
+        schema.move_shard(in_east, 1, to="home")
+    assert schema.drop_moved(in_east, 1) == ("east",)
+    assert rows(east.engine(), slots) == [(0,)]
+    subscriptions = "SELECT count(*) FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid"
+    assert rows(owner, f"{subscriptions} WHERE d.datname = current_database()") == [(0,)]
+    assert say(app, "I have a dog.").seq == 2

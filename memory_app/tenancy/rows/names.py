@@ -122,14 +122,6 @@ _ENTRY_OF_AGENT = locking(
 )
 _ENTRY_OF_USER = text("SELECT to_jsonb(u) FROM public.users u WHERE tenant_id = :tenant AND name = :user")
 _ENTRY_OF_TENANT = text("SELECT to_jsonb(t) FROM public.tenants t WHERE id = :tenant")
-_COPY = {
-    table.name: text(
-        f"""INSERT INTO {table.name} ({column_list(table.c)}) OVERRIDING SYSTEM VALUE
-        SELECT {column_list(table.c)}
-        FROM jsonb_populate_record(CAST(NULL AS {table.name}), CAST(:entry AS jsonb)) ON CONFLICT DO NOTHING"""
-    )
-    for table in (agents, users)
-}
 _COPY_TENANT = text("SELECT copy_tenant(CAST(:entry AS jsonb))")
 _USERS_SHARD = text("SELECT shard FROM public.users WHERE tenant_id = :tenant AND name = :user")
 # Held until the end of the transaction, so that nobody moves or erases the user meanwhile.
@@ -260,8 +252,8 @@ def ensure_scope(connection: Connection, tenant_id: int, scope: Scope) -> ScopeR
         directory.execute(_ENTER_USER, names)
     if shard != HOME:
         copy_tenant(connection, directory, tenant_id)
-        _copy(connection, agents, directory.execute(_ENTRY_OF_AGENT, names).scalar_one_or_none())
-        _copy(connection, users, directory.execute(_ENTRY_OF_USER, names).scalar_one_or_none())
+        copy_entries(connection, agents, directory.execute(_ENTRY_OF_AGENT, names).scalars().all())
+        copy_entries(connection, users, directory.execute(_ENTRY_OF_USER, names).scalars().all())
     is_new = bool(connection.execute(_ENSURE_SCOPE, names).rowcount)
     # The directory decides: another process may have put the same user elsewhere, or be moving the user. A user whose
     # scope was there is not held: an erasure has the scope and waits for the user, and we shall wait for the scope.
@@ -279,7 +271,7 @@ def ensure_user(connection: Connection, tenant_id: int, user: str) -> None:
     directory.execute(_ENTER_USER, names)
     if shard_of(connection) != HOME:
         copy_tenant(connection, directory, tenant_id)
-        _copy(connection, users, directory.execute(_ENTRY_OF_USER, names).scalar_one_or_none())
+        copy_entries(connection, users, directory.execute(_ENTRY_OF_USER, names).scalars().all())
     check_users_shard(connection, tenant_id, user, hold=True)
 
 
@@ -291,10 +283,22 @@ def copy_tenant(connection: Connection, directory: Connection, tenant_id: int) -
         connection.execute(_COPY_TENANT, {"entry": json.dumps(entry)})
 
 
-def _copy(connection: Connection, table: Table, entry: Mapping[str, Any] | None) -> None:
-    """Copy an entry of the directory to the shard; None where it went meanwhile."""
-    if entry is not None:
-        connection.execute(_COPY[table.name], {"entry": json.dumps(entry)})
+def copy_entries(
+    connection: Connection, table: Table, entries: Sequence[Mapping[str, Any]], *, schema: str | None = None
+) -> None:
+    """Copy entries of the directory, as JSON has their rows, to a shard: that of the connection, or of a ``schema``."""
+    values = {"entries": json.dumps(list(entries))}
+    connection.execute(_insertion(table.name if schema is None else f"{schema}.{table.name}", table), values)
+
+
+@cache
+def _insertion(name: str, table: Table) -> TextClause:
+    columns = column_list(table.c)
+    return text(
+        f"""INSERT INTO {name} ({columns}) OVERRIDING SYSTEM VALUE
+        SELECT {columns} FROM jsonb_populate_recordset(CAST(NULL AS {name}), CAST(:entries AS jsonb))
+        ON CONFLICT DO NOTHING"""
+    )
 
 
 def need_user(connection: Connection, tenant_id: int, user: str) -> None:

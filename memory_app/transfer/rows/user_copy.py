@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from memory_app.db.expressions import column_list
 from memory_app.db.locks import locking
 from memory_app.db.shards import HOME
 from memory_app.db.tables import metadata
+from memory_app.db.tables.tenancy import agents, users
 from memory_app.errors import Permanent
 from memory_app.tenancy.rows import names
 from memory_app.tenancy.shards import Place
@@ -64,19 +64,19 @@ _INSTEAD: Mapping[str, Mapping[str, str]] = {
 
 # On another server numbers of transactions mean something else: there the rows are from before all that is told.
 _ON_ANOTHER_SERVER: Mapping[str, Mapping[str, str]] = {
-    table: {column: f"CASE WHEN {column} IS NOT NULL THEN 0 END" for column in columns}
-    for table, columns in {
-        "turns": ("indexed_xact", "settled_xact"),
-        "memories": ("altered_xact",),
-    }.items()
-}
-_BEFORE_ALL: Mapping[str, Mapping[str, str]] = {
+    "turns": {
+        "accepted_xact": "0",
+        "indexed_xact": "CASE WHEN indexed_xact IS NOT NULL THEN 0 END",
+        "settled_xact": "CASE WHEN settled_xact IS NOT NULL THEN 0 END",
+    },
+    "memories": {
+        "stored_xact": "0",
+        "altered_xact": "CASE WHEN altered_xact IS NOT NULL THEN 0 END",
+    },
     "runs": {
         "created_xact": "0",
         "finished_xact": "CASE WHEN finished_at IS NOT NULL THEN 0 END",
     },
-    "memories": {"stored_xact": "0"},
-    "turns": {"accepted_xact": "0"},
 }
 
 ROWS_AT_ONCE = 200
@@ -177,25 +177,17 @@ def _copy_directory(moving: Move) -> None:
     if moving.to == HOME:
         return
     source = moving.source
-    agent_ids = text(f"SELECT DISTINCT agent_id FROM {source.schema}.scopes WHERE id = ANY(:scopes)")
-    agents = list(source.connection.execute(agent_ids, moving.values).scalars())
+    known = text(f"SELECT DISTINCT agent_id FROM {source.schema}.scopes WHERE id = ANY(:scopes)")
+    agent_ids = list(source.connection.execute(known, moving.values).scalars())
     if moving.target.connection is not moving.directory:
         names.copy_tenant(moving.target.connection, moving.directory, moving.tenant_id)
-    for table, which in (("users", "id = :user"), ("agents", "id = ANY(:agents)")):
-        columns = column_list(metadata.tables[table].c)
+    for table, which in ((users, "id = :user"), (agents, "id = ANY(:agents)")):
         # FOR SHARE: a change of the agent comes before the copy, or changes it, too.
         entries = text(
-            f"SELECT to_jsonb(e) FROM public.{table} e WHERE tenant_id = :tenant AND {which} FOR SHARE"
+            f"SELECT to_jsonb(e) FROM public.{table.name} e WHERE tenant_id = :tenant AND {which} FOR SHARE"
         )
-        place = moving.target
-        insert = text(
-            f"""INSERT INTO {place.schema}.{table} ({columns}) OVERRIDING SYSTEM VALUE
-            SELECT {columns}
-            FROM jsonb_populate_recordset(CAST(NULL AS {place.schema}.{table}), CAST(:rows AS jsonb))
-            ON CONFLICT DO NOTHING"""
-        )
-        rows = moving.directory.execute(entries, {**moving.values, "agents": agents}).scalars().all()
-        place.connection.execute(insert, {"rows": _json(rows)})
+        found = moving.directory.execute(entries, {**moving.values, "agents": agent_ids}).scalars().all()
+        names.copy_entries(moving.target.connection, table, found, schema=moving.target.schema)
 
 
 def _of_scopes(table: str) -> str:
@@ -211,7 +203,7 @@ def _copy(table: Table, source: Place, target: Place, values: Mapping[str, Any])
     if source.connection is target.connection:
         given = column_list(table.c, None, **instead)
         return source.connection.execute(text(f"{into} SELECT {given} FROM {which}"), values).rowcount
-    instead |= {**_ON_ANOTHER_SERVER.get(table.name, {}), **_BEFORE_ALL.get(table.name, {})}
+    instead |= _ON_ANOTHER_SERVER.get(table.name, {})
     given = column_list(table.c, None, **instead)
     insert = text(
         f"""{into} SELECT {given}
@@ -227,10 +219,6 @@ def _copy(table: Table, source: Place, target: Place, values: Mapping[str, Any])
     for part in found.scalars().partitions(ROWS_AT_ONCE):
         copied += target.connection.execute(insert, {"rows": f"[{','.join(part)}]"}).rowcount
     return copied
-
-
-def _json(rows: Sequence[Mapping[str, Any]]) -> str:
-    return json.dumps(list(rows), ensure_ascii=False)
 
 
 def _delete(table: str, place: Place) -> Any:
